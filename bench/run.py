@@ -1,6 +1,7 @@
 """Runs comparisons and prints one table of ratios; scripts/bench calls it.
 
 all_reduce   between processes of one host, against Gloo and Open MPI
+starts       small all-reduces over many starts, against Open MPI; a row a machine
 native       MPI's own all-reduce through Ripieno, against the same call in C
 links        over rate-limited links, against raw TCP streams (root)
 step         a lone worker's training step, against PyTorch
@@ -15,7 +16,7 @@ import sys
 
 from lib import comparison, machine, processes, table
 
-NAMES = ("all_reduce", "native", "links", "step", "process_group", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
+NAMES = ("all_reduce", "starts", "native", "links", "step", "process_group", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
 
 
 def main():

@@ -127,6 +127,33 @@ void translate(std::exception_ptr thrown) {
   }
 }
 
+/// What a hook keeps, as Python's own types.
+std::vector<py::dict> dicts_of(ripieno::c10d::BucketAverages& averages) {
+  std::vector<py::dict> all;
+  for (ripieno::c10d::KeptBucket& one : averages.kept()) {
+    py::dict dict;
+    dict["bucket"] = one.bucket;
+    dict["shapes"] = one.shapes;
+    dict["tensors"] = one.state.tensors;
+    dict["numbers"] = one.state.numbers;
+    all.push_back(std::move(dict));
+  }
+  return all;
+}
+
+void keep_dicts(ripieno::c10d::BucketAverages& averages, const std::vector<py::dict>& dicts) {
+  std::vector<ripieno::c10d::KeptBucket> kept;
+  for (const py::dict& dict : dicts) {
+    ripieno::c10d::KeptBucket one;
+    one.bucket = dict["bucket"].cast<int>();
+    one.shapes = dict["shapes"].cast<ripieno::c10d::Shapes>();
+    one.state.tensors = dict["tensors"].cast<std::map<std::string, at::Tensor>>();
+    one.state.numbers = dict["numbers"].cast<std::map<std::string, std::int64_t>>();
+    kept.push_back(std::move(one));
+  }
+  averages.keep(std::move(kept));
+}
+
 }  // namespace
 
 PYBIND11_DECLARE_HOLDER_TYPE(T, Unlocked<T>, true)
@@ -174,13 +201,15 @@ RuntimeError), which names them: ranks have not come within the timeout.)");
              }
              return std::make_shared<BucketAverages>(options);
            }),
-           py::arg("codec"), py::arg("options"));
+           py::arg("codec"), py::arg("options"))
+      .def("kept", &dicts_of)
+      .def("keep", &keep_dicts, py::arg("kept"));
   backend
       .def(
           "_average",
           [](Backend& group, std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
              ripieno::c10d::Shapes shapes) {
-            return group.average(std::move(averages), bucket, numbers, std::move(shapes));
+            return group.average(std::move(averages), bucket, numbers, {std::move(shapes)});
           },
           py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
           py::call_guard<py::gil_scoped_release>())

@@ -15,6 +15,8 @@
 #include "ripieno/predict/shrink.h"
 #include "ripieno/train/flat_model.h"
 #include "ripieno/transport/frame.h"
+#include "ripieno/transport/link_options.h"
+#include "ripieno/transport/tcp/endpoint.h"
 
 namespace ripieno::program {
 namespace {
@@ -127,7 +129,8 @@ const strategy::Layout& Adviser::layout(const Settings& settings) {
 
 /// A pass depends neither on the strategy nor on the links, so one is measured for all: as for ddp, in many buckets,
 /// which give the time at which the gradient of any other bucket is ready.
-const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
+const WorkersPass& Adviser::pass_of_cell(const Settings& settings) {
+  if (stated_.time > Duration(0)) return passes_["stated"] = stated_pass(settings);
   Settings measured = settings;
   const auto assign = [&](const char* key, Value value) { measured.assign(key, std::move(value), {"ripieno advise"}); };
   const double model_mb = 4e-6 * static_cast<double>(zoo_.find(settings->model).parameters);
@@ -145,20 +148,44 @@ const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   const auto known = passes_.find(key);
   if (known != passes_.end()) return known->second;
   check_job(measured, zoo_);
-  return passes_[key] = {profile_here(measured, zoo_), layout(measured).buckets, compute_threads(measured)};
+  KeptProfile kept = profile_here(measured, zoo_);
+  return passes_[key] = {std::move(kept.profile), layout(measured).buckets, compute_threads(measured), kept.when};
 }
+
+/// Forward a third of the time, backward evenly over the gradients.
+WorkersPass Adviser::stated_pass(const Settings& settings) {
+  const std::vector<Range>& buckets = layout(settings).buckets;
+  WorkersPass pass{
+      strategy::stated_profile(stated_.time, buckets.size()), buckets, compute_threads(settings), {}, true};
+  pass.profile.images = stated_.images;
+  return pass;
+}
+
+double WorkersPass::times() const { return is_stated ? 1 : adviser_fit.pass; }
 
 double Adviser::coding(const Settings& settings, const codec::CodecOptions& codec, const strategy::Layout& layout) {
   const std::string of = text("coding by ", codec.name, ", block ", codec.block, ", bits ", codec.bits, ", fraction ",
                               codec.fraction, ", rank ", codec.rank, ", error feedback ", codec.error_feedback,
                               ", model ", settings->model, ", ", name(layout.type));
+  return cost(settings, of, [&] { return predict::coding_cost(codec, layout); });
+}
+
+double Adviser::cost(const Settings& settings, const std::string& of, const std::function<double()>& measure) {
   const auto known = costs_.find(of);
   if (known != costs_.end()) return known->second;
   const KeptNumbers kept(settings, of);
-  if (const auto before = kept.read(); before && before->size() == 1) return costs_[of] = before->front();
-  const double cost = predict::coding_cost(codec, layout);
-  kept.write({cost});
-  return costs_[of] = cost;
+  std::optional<Kept> found = kept.read();
+  if (found && found->numbers.size() != 1) found.reset();
+  if (!found || !found->when.doubt().empty()) {
+    const double seconds = measure();
+    const Circumstances when = Circumstances::now(others_.share(), 0);
+    if (!found || when.doubt().empty() || seconds < found->numbers.front()) {
+      found = {{seconds}, when};
+      kept.write(*found);
+    }
+  }
+  if (doubt_of_costs_.empty()) doubt_of_costs_ = found->when.doubt();
+  return costs_[of] = found->numbers.front();
 }
 
 Duration Adviser::optimiser_step(const Settings& settings, optim::OptimiserOptions optimiser,
@@ -167,19 +194,13 @@ Duration Adviser::optimiser_step(const Settings& settings, optim::OptimiserOptio
       text("a step of ", optimiser.name, ", momentum ", optimiser.momentum, ", lookahead ", optimiser.lookahead_every,
            ", groups ", optimiser.vector_factor != 1 || optimiser.head_factor != 1, ", iterations ",
            optimiser.newton_schulz, ", model ", settings->model, ", ", name(layout.type));
-  const auto known = costs_.find(of);
-  if (known != costs_.end()) return from_seconds(known->second);
-  const KeptNumbers kept(settings, of);
-  if (const auto before = kept.read(); before && before->size() == 1) return from_seconds(costs_[of] = before->front());
   optimiser.first_layer_steps = 0;
   for (const strategy::Layout::Tensor& tensor : layout.tensors) {
     const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
     optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows});
   }
-  const Duration cost = predict::optimiser_cost(optimiser, layout.parameters, layout.type);
-  kept.write({seconds(cost)});
-  costs_[of] = seconds(cost);
-  return cost;
+  return from_seconds(
+      cost(settings, of, [&] { return seconds(predict::optimiser_cost(optimiser, layout.parameters, layout.type)); }));
 }
 
 Advice Adviser::measure(const RecipeCell& cell) {
@@ -188,7 +209,7 @@ Advice Adviser::measure(const RecipeCell& cell) {
   check_route(cell.settings);
   const Settings settings = as_it_runs(cell.settings);
   const strategy::Layout& its_layout = layout(settings);
-  const MeasuredPass& pass = pass_of_cell(settings);
+  const WorkersPass& pass = pass_of_cell(settings);
   const data::Sampler sampler(train_samples_of(settings), sampling_of(settings, 0));
   predict::ProjectedJob job;
   job.info = &strategy_of(settings);
@@ -197,7 +218,7 @@ Advice Adviser::measure(const RecipeCell& cell) {
   job.per_node = settings->per_node;
   job.layout = its_layout;
   const double all_slow = settings->in_virtual_time() ? settings->compute.virtual_slow_all : 1;
-  job.profile = strategy::slowed(pass.profile, adviser_fit.pass * all_slow);
+  job.profile = strategy::slowed(pass.profile, pass.times() * all_slow);
   job.profile.ready = predict::ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
   job.spread = spread_of(job.profile);
   job.optimise = optimiser_step(settings, job.plan.optimiser, its_layout);
@@ -210,9 +231,10 @@ Advice Adviser::measure(const RecipeCell& cell) {
     job.link_per_node = settings->simulated.per_node;
     job.node_link = settings->simulated.node_link;
   }
-  job.framing_bytes = transport::frame_bytes;
+  job.framing_bytes = transport::tcp_framing_bytes;
   job.burst_bytes = link_.burst_bytes;
-  job.window_bytes = settings->simulated.window_bytes;
+  job.window_bytes =
+      settings->in_virtual_time() ? settings->simulated.window_bytes : transport::LinkOptions{}.unasked_bytes;
   job.loss_scale = settings->compute.precision == "fp16";
   if (job.workers > 1) job.plan.exchange.codec.number_s = coding(settings, job.plan.exchange.codec, its_layout);
   const codec::CodecInfo& codec = codec::find_codec(job.plan.exchange.codec.name);

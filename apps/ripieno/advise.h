@@ -2,12 +2,15 @@
 // on this machine.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "apps/ripieno/kept_numbers.h"
 #include "apps/ripieno/recipe.h"
 #include "ripieno/model/zoo.h"
+#include "ripieno/observe/others.h"
 #include "ripieno/predict/projection.h"
 
 namespace ripieno::program {
@@ -33,36 +36,55 @@ struct Advice {
   predict::Projection projection;
 };
 
-/// A worker's pass, measured alone on this machine.
-struct MeasuredPass {
+/// The time of a pass in training, of a machine that is not this one.
+struct StatedPass {
+  Duration time{0};          ///< 0: not stated
+  std::uint32_t images = 0;  ///< of that pass; others take as much longer
+};
+
+/// A worker's pass, measured alone on this machine, or stated.
+struct WorkersPass {
   strategy::ComputeProfile profile;
   std::vector<Range> buckets;  ///< the buckets of the profile's `ready`
   int threads = 1;
+  Circumstances when;      ///< of a measured one
+  bool is_stated = false;  ///< as it takes in training
+  /// How many times longer it takes in training.
+  double times() const;
 };
 
 /// Measures everything it needs once, and keeps it in data.cache.
 class Adviser {
  public:
-  Adviser(StatedLink link, const model::Zoo& zoo) : link_(link), zoo_(zoo) {}
+  Adviser(StatedLink link, StatedPass pass, const model::Zoo& zoo) : link_(link), stated_(pass), zoo_(zoo) {}
 
   /// What is to be projected, with all that must be measured for it. Throws Error(usage) if the cell's settings cannot
   /// be combined. Opens only the data that measuring a pass needs.
   Advice measure(const RecipeCell& cell);
 
-  /// The measured pass of a cell that measure() has seen.
-  const MeasuredPass& pass(const RecipeCell& cell) { return pass_of_cell(as_it_runs(cell.settings)); }
+  /// The pass of a cell that measure() has seen.
+  const WorkersPass& pass(const RecipeCell& cell) { return pass_of_cell(as_it_runs(cell.settings)); }
+
+  /// Why costs of encoding and of optimisers' steps are not believed, in words; empty: they are.
+  const std::string& doubt_of_costs() const { return doubt_of_costs_; }
 
  private:
   Settings as_it_runs(Settings settings) const;
   const strategy::Layout& layout(const Settings& settings);
-  const MeasuredPass& pass_of_cell(const Settings& settings);
+  const WorkersPass& pass_of_cell(const Settings& settings);
+  WorkersPass stated_pass(const Settings& settings);
+  /// A cost in seconds, kept under this name or measured now.
+  double cost(const Settings& settings, const std::string& of, const std::function<double()>& measure);
   double coding(const Settings& settings, const codec::CodecOptions& codec, const strategy::Layout& layout);
   Duration optimiser_step(const Settings& settings, optim::OptimiserOptions optimiser, const strategy::Layout& layout);
 
   StatedLink link_;
+  StatedPass stated_;
   const model::Zoo& zoo_;
+  observe::OthersWatch others_;
+  std::string doubt_of_costs_;
   std::map<std::string, strategy::Layout> layouts_;
-  std::map<std::string, MeasuredPass> passes_;
+  std::map<std::string, WorkersPass> passes_;
   std::map<std::string, double> costs_;  // in seconds
 };
 

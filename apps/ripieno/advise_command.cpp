@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "apps/ripieno/advise.h"
+#include "apps/ripieno/advise_recipe.h"
 #include "apps/ripieno/advise_table.h"
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/job.h"
 #include "apps/ripieno/train.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/side_by_side.h"
@@ -19,7 +21,7 @@ namespace {
 
 struct AdviseArguments : RecipeArguments {
   int workers = 0;
-  double mbit_s = 0, latency_ms = -1;  // 0 and below: not given
+  double mbit_s = 0, latency_ms = -1, pass_ms = 0, burst_bytes = -1;  // not given
   std::vector<std::string> strategies, codecs;
   bool exact = false, grid = false, refused = false;
   std::size_t top = 15;
@@ -32,7 +34,7 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   const bool simulated = recipe->in_virtual_time(), lab = !simulated && recipe->lab.nodes > 0;
   StatedLink link{.mbit_s = arguments.mbit_s, .latency_ms = arguments.latency_ms};
   if (link.mbit_s <= 0 && simulated) {
-    link.mbit_s = 1e3 * std::get<double>(recipe.value("simulated.gbit_s"));
+    link.mbit_s = std::get<double>(recipe.value("simulated.mbit_s"));
     link.of_payload = true;
   } else if (link.mbit_s <= 0) {  // the slower of two limits
     for (const double limit : {lab ? recipe->lab.mbit_s : 0, recipe->transport.shape.mbit_s}) {
@@ -46,7 +48,24 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   const double latency_ms = 1e3 * seconds(delayed ? recipe->transport.shape.delay : recipe->simulated.link.latency);
   if (link.latency_ms < 0) link.latency_ms = latency_ms;
   if (lab) link.burst_bytes = launch::burst_of_lab(link.mbit_s);
+  if (arguments.burst_bytes >= 0) link.burst_bytes = static_cast<std::size_t>(arguments.burst_bytes);
   return link;
+}
+
+/// What a lab's links would let through at once, where the question says nothing of it; 0: it does, or has no lab's
+/// links.
+double burst_left_out(const AdviseArguments& arguments, const Settings& recipe, const StatedLink& link) {
+  if (recipe->in_virtual_time() || link.burst_bytes > 0 || arguments.burst_bytes >= 0) return 0;
+  return static_cast<double>(launch::burst_of_lab(link.mbit_s));
+}
+
+/// A pass of a worker's share of the recipe's batch.
+StatedPass stated_pass_of(const AdviseArguments& arguments, const Settings& recipe) {
+  if (arguments.pass_ms <= 0) return {};
+  const auto workers = static_cast<std::uint32_t>(recipe->workers);
+  const bool shared = strategy_of(recipe).data == strategy::DataUse::global_batches;
+  return {from_seconds(1e-3 * arguments.pass_ms),
+          shared ? (batch_of(recipe) + workers - 1) / workers : batch_of(recipe)};
 }
 
 /// Refuses what has no effect, or tells of it where a file says it; data.cache has one, since passes are kept there.
@@ -84,11 +103,19 @@ void check_workers(const AdviseArguments& arguments, const Settings& base) {
   if (!arguments.grid && base->workers == 1) {
     fail(ErrorKind::usage, base.shown("workers"), ": one worker agrees with nobody; give -n N, 2 or more");
   }
-  const int nodes = base->lab.nodes, workers = base->workers;
-  if (nodes > 0 && nodes < workers) {
-    std::cerr << "ripieno: lab.nodes = " << nodes << " is less than the " << workers
-              << " workers: advise takes each to have a link of its own\n";
-  }
+}
+
+/// advise takes every rank to have a link of its own. In a lab of fewer nodes some share one, and memory with each
+/// other.
+void tell_of_shared_nodes(const Settings& base, const std::vector<Advice>& ways) {
+  const int nodes = base->lab.nodes;
+  int ranks = 0;
+  for (const Advice& way : ways) ranks = std::max(ranks, way.job.info->ranks(way.job.plan, way.job.workers));
+  if (nodes == 0 || nodes >= ranks) return;
+  const bool servers = nodes >= base->workers;
+  std::cerr << "ripieno: note: lab.nodes = " << nodes << " is less than " << ranks << " ranks"
+            << (servers ? ", with servers," : "")
+            << ": those on one node share its link, and memory; advise takes each to have a link of its own\n";
 }
 
 /// What advise chooses itself cannot be set; what a recipe's file says of it is one of the ways.
@@ -161,9 +188,10 @@ int workers_of_all(const std::vector<Advice>& cells) {
   return std::all_of(cells.begin(), cells.end(), is_same) ? first : 0;
 }
 
-AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
+AdviceList advice_of(const AdviseArguments& arguments, const Recipe& recipe, std::vector<RefusedCell> refused,
+                     const model::Zoo& zoo) {
   AdviceList list;
-  const Recipe recipe = recipe_of(arguments, &list.refused);
+  list.refused = std::move(refused);
   check_workers(arguments, recipe.base);
   std::vector<RecipeCell> cells;
   if (arguments.grid) {
@@ -174,7 +202,8 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
   }
   know_what_counts(&cells);
   list.link = link_of(arguments, recipe.base);
-  Adviser adviser(list.link, zoo);
+  list.lab_burst_bytes = burst_left_out(arguments, recipe.base, list.link);
+  Adviser adviser(list.link, stated_pass_of(arguments, recipe.base), zoo);
   const RecipeCell* measured = nullptr;  // one with several workers, if there is one
   for (RecipeCell& cell : cells) {
     const Settings as_given = cell.settings;
@@ -195,20 +224,13 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
   std::stable_sort(list.ranked.begin(), list.ranked.end(),
                    [](const Advice& a, const Advice& b) { return a.projection.epoch_s < b.projection.epoch_s; });
   list.pass = adviser.pass(*measured);
+  list.doubt_of_costs = adviser.doubt_of_costs();
+  tell_of_shared_nodes(recipe.base, list.ranked);
   list.of_grid = arguments.grid;
   list.workers = arguments.grid ? workers_of_all(list.ranked) : recipe.base->workers;
   list.model = recipe.base->model;
   list.data = recipe.base->data_name;
   return list;
-}
-
-void write_recipe(const AdviceList& list, const std::string& path, const std::string& recipe) {
-  const Advice& best = list.ranked.front();
-  write_file(path,
-             text("# ", recipe, " with what ripieno advise ranks first",
-                  list.workers > 1 ? text(" for ", list.workers, " workers, ") : " for ", list.link.mbit_s, " Mb/s, ",
-                  list.link.latency_ms, " ms one way: ", best.cell.name, "\n", best.cell.settings.to_toml()));
-  std::cerr << path << ": " << best.cell.name << "; ripieno train " << path << "\n";
 }
 
 void run_advise(const AdviseArguments& arguments, const CommandContext& context) {
@@ -220,7 +242,9 @@ void run_advise(const AdviseArguments& arguments, const CommandContext& context)
     fail(ErrorKind::usage, "--refused has no effect with --format ", arguments.format,
          arguments.format == "json" ? ", which has them anyway" : ", which has a row for each that can be");
   }
-  const AdviceList list = advice_of(arguments, context.zoo);
+  std::vector<RefusedCell> refused;
+  const Recipe recipe = recipe_of(arguments, &refused);
+  const AdviceList list = advice_of(arguments, recipe, std::move(refused), context.zoo);
   if (arguments.format == "json") {
     std::cout << advice_json(list);
   } else if (arguments.format == "csv") {
@@ -230,7 +254,11 @@ void run_advise(const AdviseArguments& arguments, const CommandContext& context)
   } else {
     std::cout << advice_text(list, arguments.top, arguments.refused);
   }
-  if (!arguments.output.empty()) write_recipe(list, arguments.output, arguments.recipe);
+  if (arguments.output.empty()) return;
+  const AskedLink asked{arguments.mbit_s > 0, arguments.latency_ms >= 0};
+  write_file(arguments.output, best_recipe(list, arguments.recipe, recipe.base, asked));
+  std::cerr << arguments.output << ": " << list.ranked.front().cell.name << "; ripieno train " << arguments.output
+            << "\n";
 }
 
 }  // namespace
@@ -250,6 +278,15 @@ void add_advise(CLI::App& app, CommandContext& context) {
       ->add_option("--latency-ms", arguments->latency_ms,
                    "of the links, one way (half of what ping shows); default: the recipe's, or 0.05")
       ->check(number_from(0, 1e5));
+  command
+      ->add_option("--burst-bytes", arguments->burst_bytes,
+                   "sent at once after a pause, as a token bucket lets through; default: a recipe's lab's, else 0")
+      ->check(number_from(0, 1e9));
+  command
+      ->add_option("--pass-ms", arguments->pass_ms,
+                   "time of a worker's pass over its share of the batch, forward and backward, in training on machines "
+                   "that are not this one; default: measured here")
+      ->check(number_from(1e-3, 1e7, 3));
   const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
     command->add_option(name, into, help)->type_name("NAME,..")->delimiter(',')->allow_extra_args(false);
   };

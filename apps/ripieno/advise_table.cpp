@@ -58,12 +58,47 @@ std::string sentence(const AdviceList& list, const std::string& what, const Advi
               beside_the_ring(list, one), ".\n");
 }
 
+std::string range_words() {
+  const CalibratedRange& range = adviser_range;
+  return text(range.least_workers == range.most_workers ? text(range.most_workers)
+                                                        : text(range.least_workers, " to ", range.most_workers),
+              " workers, ", range.least_mbit_s, " to ", range.most_mbit_s, " Mb/s, at most ", range.most_latency_ms,
+              " ms one way", range.has_burst ? ", a lab's burst" : "", ", ", range.model);
+}
+
+/// What of the question is outside of the range in which projections were compared with runs, in words.
+std::vector<std::string> outside(const AdviceList& list) {
+  const CalibratedRange& range = adviser_range;
+  std::vector<std::string> all;
+  const auto add = [&all](const std::string& what) {
+    if (std::find(all.begin(), all.end(), what) == all.end()) all.push_back(what);
+  };
+  for (const Advice& one : list.ranked) {
+    const int workers = one.cell.settings->workers;
+    if (workers > 1 && (workers < range.least_workers || workers > range.most_workers)) add(text(workers, " workers"));
+  }
+  const StatedLink& link = list.link;
+  if (link.mbit_s < range.least_mbit_s || link.mbit_s > range.most_mbit_s) add(text(link.mbit_s, " Mb/s"));
+  if (link.latency_ms > range.most_latency_ms) add(text(link.latency_ms, " ms one way"));
+  if (range.has_burst && link.burst_bytes == 0) add("no burst");
+  if (list.model != range.model) add(list.model);
+  if (list.pass.is_stated) add("a stated pass");
+  return all;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& one : words) all += (all.empty() ? "" : ", ") + one;
+  return all;
+}
+
 /// By what factor one way must be projected to take longer than another, so that their order is more than the
 /// projection's error: each is off by a factor of low to high, independently.
 double told_apart_factor() { return std::exp(std::sqrt(2.0) * std::log(adviser_fit.high / adviser_fit.low) / 2); }
 
 /// "7 others, up to 64.1 ms, are within the error below of it."
 std::string alike_words(const AdviceList& list, const Advice& best) {
+  if (!outside(list).empty()) return "";  // no error is stated
   const double most = best.projection.epoch_s * told_apart_factor();
   std::size_t alike = 0;
   double longest = 0;
@@ -73,14 +108,25 @@ std::string alike_words(const AdviceList& list, const Advice& best) {
     longest = std::max(longest, one.projection.epoch_s);
   }
   if (alike == 0) return "";
-  return text("The error below does not tell ", alike,
-              alike == 1 ? " other from it: it takes " : " others from it, of up to ", report::format_seconds(longest),
+  return text("The error below cannot tell it from ", alike,
+              alike == 1 ? " other, which takes " : " others, which take up to ", report::format_seconds(longest),
               ".\n");
+}
+
+/// Lines about measurements that are not believed.
+std::string doubt_words(const AdviceList& list) {
+  std::string out;
+  if (const std::string why = list.pass.when.doubt(); !why.empty())
+    out += text("Not believed: the pass, which may take less: ", why, ".\n");
+  if (!list.doubt_of_costs.empty())
+    out += text("Not believed: the times of encoding and of optimisers' steps: ", list.doubt_of_costs, ".\n");
+  return out.empty() ? "" : out + "Run it again on a quiet machine: what is not believed is measured anew.\n";
 }
 
 std::string answer(const AdviceList& list) {
   const StatedLink& link = list.link;
   const Advice& best = list.ranked.front();
+  const auto bytes = [](double count) { return report::format_bytes(count); };
   std::string out =
       text(list.workers == 0 ? "" : text(list.workers, list.workers == 1 ? " worker, " : " workers, "),
            list.workers == 0 ? "Links" : "links", " of ", link.mbit_s, " Mb/s and ", link.latency_ms, " ms one way",
@@ -88,6 +134,11 @@ std::string answer(const AdviceList& list) {
                                        " pass at once after a pause)")
                                 : "",
            ".\n");
+  if (list.lab_burst_bytes > 0) {
+    out += text("No burst after a pause is assumed. A lab's links of this rate let ", bytes(list.lab_burst_bytes),
+                " through at once: --burst-bytes ", std::llround(list.lab_burst_bytes), ".\n");
+  }
+  out += doubt_words(list);
   out += sentence(list, "Fastest", best);
   out += alike_words(list, best);
   const Advice* several = first(list, is_several);
@@ -134,20 +185,30 @@ report::Table table_of(const AdviceList& list, std::size_t top) {
   return table;
 }
 
-std::string error_words() {
+std::string error_words(const AdviceList& list) {
   const AdviserFit& fit = adviser_fit;
+  if (const std::vector<std::string> beyond = outside(list); !beyond.empty()) {
+    return text("Error: not known. Projections were compared with runs of ", range_words(),
+                ";\noutside of these: ", joined(beyond), " (docs/adviser.md).");
+  }
   return text("Error: an epoch takes ", report::format_fixed(fit.low, 2), " to ", report::format_fixed(fit.high, 2),
               " times what is projected (95 % interval), by ", fit.cells, " ways that were measured; of ", fit.others,
-              " others,\n", fit.held, " lie in it (", fit.where, "; docs/adviser.md).");
+              " others,\n", fit.held, " lie in it (", fit.where, "; docs/adviser.md). It holds for ", range_words(),
+              ".");
 }
 
 std::string pass_words(const AdviceList& list) {
   const strategy::ComputeProfile& pass = list.pass.profile;
-  const double pass_s = seconds(pass.read + pass.forward + pass.backward);
-  return text("Projected in virtual time from a worker's pass here: ", report::format_seconds(pass_s), " for ",
-              pass.images, " images of ", list.data, " by ", list.model, " on ", list.pass.threads,
-              list.pass.threads == 1 ? " thread," : " threads,", "\nalone; taken ",
-              report::format_fixed(adviser_fit.pass, 2),
+  const std::string of =
+      text(report::format_seconds(seconds(pass.read + pass.forward + pass.backward)), " for ", pass.images,
+           pass.images == 1 ? " image" : " images", " of ", list.data, " by ", list.model);
+  if (list.pass.is_stated) {
+    return text("Projected in virtual time from the stated pass of a worker: ", of,
+                ";\nencoding and optimisers' steps as measured on this machine. Each worker has a link of its own.");
+  }
+  return text("Projected in virtual time from a worker's pass here: ", of, " on ", list.pass.threads,
+              list.pass.threads == 1 ? " thread," : " threads,", "\nalone, measured ", list.pass.when.age(), "; taken ",
+              report::format_fixed(list.pass.times(), 2),
               " times, as in measured runs. Each worker has a link of its own.");
 }
 
@@ -193,12 +254,12 @@ nlohmann::ordered_json json_of(const Advice& one) {
 std::string advice_text(const AdviceList& list, std::size_t top, bool refused) {
   return text(answer(list), "\n", table_of(list, top).str(), more_words(list, top), "\n",
               "Of an epoch, without evaluation. MB: payload that the busiest rank sends.\n", pass_words(list), "\n",
-              unknown, "\n", error_words(), "\n", refused ? refused_words(list, "") : "");
+              unknown, "\n", error_words(list), "\n", refused ? refused_words(list, "") : "");
 }
 
 std::string advice_markdown(const AdviceList& list, std::size_t top, bool refused) {
   return text(answer(list), "\n", table_of(list, top).markdown(), "\n", more_words(list, top), pass_words(list), " ",
-              unknown, " ", error_words(), "\n", refused ? refused_words(list, "- ") : "");
+              unknown, " ", error_words(list), "\n", refused ? refused_words(list, "- ") : "");
 }
 
 std::string advice_csv(const AdviceList& list) {
@@ -226,13 +287,29 @@ std::string advice_json(const AdviceList& list) {
         {"read_s", seconds(pass.read)},
         {"forward_s", seconds(pass.forward)},
         {"backward_s", seconds(pass.backward)},
-        {"times", adviser_fit.pass},
-        {"spread", adviser_fit.spread}}}};
-  json["error"] = {{"measured_over_projected", {adviser_fit.low, adviser_fit.high}},
-                   {"cells", adviser_fit.cells},
-                   {"others", adviser_fit.others},
-                   {"held", adviser_fit.held},
-                   {"where", adviser_fit.where}};
+        {"times", list.pass.times()},
+        {"spread", adviser_fit.spread},
+        {"stated", list.pass.is_stated},
+        {"unix_time", list.pass.when.unix_s},
+        {"others", list.pass.when.others},
+        {"variation", list.pass.when.variation},
+        {"doubt", list.pass.when.doubt()}}}};
+  json["doubt_of_costs"] = list.doubt_of_costs;
+  const CalibratedRange& range = adviser_range;
+  const std::vector<std::string> beyond = outside(list);
+  json["calibrated"] = {{"workers", {range.least_workers, range.most_workers}},
+                        {"mbit_s", {range.least_mbit_s, range.most_mbit_s}},
+                        {"most_latency_ms", range.most_latency_ms},
+                        {"burst", range.has_burst},
+                        {"model", range.model},
+                        {"outside", beyond}};
+  json["error"] = {
+      {"measured_over_projected",
+       beyond.empty() ? nlohmann::ordered_json{adviser_fit.low, adviser_fit.high} : nlohmann::ordered_json()},
+      {"cells", adviser_fit.cells},
+      {"others", adviser_fit.others},
+      {"held", adviser_fit.held},
+      {"where", adviser_fit.where}};
   json["ways"] = nlohmann::ordered_json::array();
   for (const Advice& one : list.ranked) json["ways"].push_back(json_of(one));
   json["refused"] = nlohmann::ordered_json::array();

@@ -15,7 +15,9 @@ struct AdviceList {
   int workers = 0;       ///< 0: they differ, in the cells of a grid
   bool of_grid = false;  ///< cells have names of their own
   std::string model, data;
-  MeasuredPass pass;           ///< of a worker
+  WorkersPass pass;            ///< of a worker
+  std::string doubt_of_costs;  ///< Adviser::doubt_of_costs
+  double lab_burst_bytes = 0;  ///< that a lab's links of that rate would let through at once, where these do not
   std::vector<Advice> ranked;  ///< the fastest first; at least one
   std::vector<RefusedCell> refused;
 };

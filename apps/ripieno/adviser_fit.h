@@ -2,6 +2,8 @@
 // numbers from them.
 #pragma once
 
+#include <string_view>
+
 namespace ripieno::program {
 
 struct AdviserFit {
@@ -19,5 +21,16 @@ struct AdviserFit {
 
 inline constexpr AdviserFit adviser_fit{
     1.42, 0.29, 3.3e-3, 0.83, 1.23, 6, 30, 30, "two workers in the lab, 100, 40 and 400 Mb/s"};
+
+/// The questions that those runs answer. Of any other the error is not known, and none is stated.
+struct CalibratedRange {
+  int least_workers, most_workers;
+  double least_mbit_s, most_mbit_s;
+  double most_latency_ms;
+  bool has_burst;  ///< links let a token bucket's burst through after a pause, as the lab's
+  std::string_view model;
+};
+
+inline constexpr CalibratedRange adviser_range{2, 2, 40, 400, 0.1, true, "mnist-3conv"};
 
 }  // namespace ripieno::program

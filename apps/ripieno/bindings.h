@@ -85,8 +85,8 @@ Setting converted(std::string key, At at, Convert convert, double standard, Boun
   return setting.within(range);
 }
 
-/// The time per byte of a link of so many 10^9 bits a second.
-inline Duration seconds_a_byte(double gbit_s) { return from_seconds(8e-9 / gbit_s); }
+/// The time per byte of a link of so many 10^6 bits a second.
+inline Duration seconds_a_byte(double mbit_s) { return from_seconds(8e-6 / mbit_s); }
 
 /// A number of `unit` seconds, for a member that is a Duration.
 template <class At>

@@ -5,6 +5,7 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/codec/wire.h"
+#include "ripieno/collective/measure_links.h"
 #include "ripieno/collective/native.h"
 #include "ripieno/collective/tune.h"
 #include "ripieno/collective/two_phase.h"
@@ -37,7 +38,7 @@ std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collecti
   const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
   assign("exchange.bucket_mb", bucket_mb);
   std::string chosen = text("links of ", report::format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
-                            report::format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ",
+                            report::format_figures(8e-6 / seconds(link.per_byte)), " Mb/s: buckets of ",
                             report::format_fixed(bucket_mb, 3), " MB");
   if (open) {
     assign("exchange.route", plan.exchange.route);
@@ -62,9 +63,10 @@ Task<std::string> choose_exchange(Settings* settings, const model::Zoo* zoo, col
   const bool in_memory =
       comm.size() == 1 || comm.find_engine(collective::two_phase::name, transport::Collective::all_reduce, DType::fp32);
   if (measure == MeasureLinks::off || (measure == MeasureLinks::automatic && in_memory)) co_return "";
-  const transport::LinkModel link = co_await collective::measure_links(comm);
+  const collective::MeasuredLinks measured = co_await collective::measure_links(comm);
   const strategy::Plan plan = strategy::settled(strategy_of(*settings), plan_of(*settings), comm);
-  co_return choose_for_links(settings, *zoo, comm.world(), link, plan);
+  const std::string chosen = choose_for_links(settings, *zoo, comm.world(), measured.link, plan);
+  co_return measured.doubt.empty() ? chosen : text(chosen, " (", measured.doubt, ")");
 }
 
 }  // namespace ripieno::program

@@ -1,5 +1,5 @@
 // exchange.measure: at the start of a run, measures the links and chooses what the recipe leaves open
-// (collective/tune.h).
+// (collective/measure_links.h, collective/tune.h).
 #pragma once
 
 #include "apps/ripieno/settings.h"
@@ -16,8 +16,9 @@ void settle_measure(Settings* settings);
 
 /// Every rank calls it, and all choose the same. If `on`, or if `auto` and not all ranks share memory: replaces
 /// exchange.bucket_mb and, if codec and strategy leave them open, route, segment_kb, small_route and small_kb; returns
-/// the measurement and the choice in one line. exchange.measure becomes off, so that a run with these settings repeats
-/// the choice without measuring. If nothing is measured, nothing is replaced and the line is empty.
+/// the measurement, the choice and what the measurement does not believe of itself in one line. exchange.measure
+/// becomes off, so that a run with these settings repeats the choice without measuring. If nothing is measured, nothing
+/// is replaced and the line is empty.
 Task<std::string> choose_exchange(Settings* settings, const model::Zoo* zoo, collective::Communicator comm);
 
 /// The choice itself, for links `link` between the ranks of `world`. `plan` is the settings' plan with its route

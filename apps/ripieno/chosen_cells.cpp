@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ripieno/launch/shell.h"
+
 namespace ripieno::program {
 
 void keep_cells(const std::vector<std::string>& names, const std::string& path, Recipe* recipe,
@@ -40,6 +42,18 @@ void DistinctCells::add(const RecipeCell& cell) {
     fail(ErrorKind::usage, file_, ": two cells of the grid would both be named ", cell.name,
          ": change one of the values that their names are made from");
   }
+}
+
+std::string command_for(const std::string& name, const ChosenRuns& runs) {
+  std::vector<std::string> words{"ripieno", name, runs.recipe};
+  if (!runs.scale.empty()) words.insert(words.end(), {"--scale", runs.scale});
+  for (const std::string& set : runs.sets) words.insert(words.end(), {"--set", set});
+  std::string cells;
+  for (const std::string& cell : runs.only) cells += (cells.empty() ? "" : ",") + cell;
+  if (!cells.empty()) words.insert(words.end(), {"--only", cells});
+  std::string command;
+  for (const std::string& word : words) command += (command.empty() ? "" : " ") + launch::shell_word(word);
+  return command;
 }
 
 }  // namespace ripieno::program

@@ -13,6 +13,14 @@ namespace ripieno::program {
 void keep_cells(const std::vector<std::string>& names, const std::string& path, Recipe* recipe,
                 std::vector<RefusedCell>* refused);
 
+/// Runs of a recipe, as a command's arguments choose them.
+struct ChosenRuns {
+  std::string recipe, scale;
+  std::vector<std::string> sets, only;
+};
+/// The command for these runs ("compare"), as a shell takes it.
+std::string command_for(const std::string& name, const ChosenRuns& runs);
+
 /// Refuses cells that would be the same run, or have the same name.
 class DistinctCells {
  public:

@@ -1,16 +1,24 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/done_runs.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/long_words.h"
+#include "apps/ripieno/match_step.h"
+#include "apps/ripieno/on_hosts.h"
 #include "apps/ripieno/program_runs.h"
+#include "apps/ripieno/read_runs.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
-#include "ripieno/core/file.h"
+#include "ripieno/launch/local.h"
 #include "ripieno/launch/placement.h"
+#include "ripieno/launch/shell.h"
 #include "ripieno/report/compare.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/published.h"
@@ -20,27 +28,7 @@
 namespace ripieno::program {
 namespace {
 
-/// The finished run with exactly these given settings, if the run folders have one.
-std::optional<TrainResult> find_done(const Settings& settings) {
-  const std::filesystem::path runs = settings->run.folder;
-  if (!std::filesystem::is_directory(runs)) return {};
-  const std::string wanted = settings.to_toml();
-  for (const auto& entry : std::filesystem::directory_iterator(runs)) {
-    if (!std::filesystem::exists(entry.path() / "config.toml")) continue;
-    const RunFolder run = open_run(entry.path());
-    if (!std::filesystem::exists(run.summary())) continue;
-    if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // only a part of a run
-    const bool chose = std::filesystem::exists(run.asked());
-    if (read_file(chose ? run.asked() : run.config()) == wanted)
-      return TrainResult{run.path(), report::read_summary(run.summary())};
-  }
-  return {};
-}
-
-void print_published(const std::vector<report::Published>& published,
-                     const std::vector<std::filesystem::path>& folders) {
-  std::vector<report::Run> runs;
-  for (const auto& folder : folders) runs.push_back(report::read_run(folder));
+void print_published(const std::vector<report::Published>& published, const std::vector<report::Run>& runs) {
   for (const report::ReportTable& found : report::published_tables(published, runs)) {
     report::Table table;
     for (const auto& column : found.columns)
@@ -56,14 +44,8 @@ void print_published(const std::vector<report::Published>& published,
 
 struct CompareArguments : RecipeArguments {
   std::vector<std::string> only;
+  std::optional<std::string> match;  ///< "step=TIME"; none: computes as fast as it does
 };
-
-/// Prepares a cell for running. Throws its errors.
-void settle(RecipeCell* cell) {
-  find_data(cell->settings);
-  settle_measure(&cell->settings);
-  cell->settings.assign("run.name", cell->name, {"the grid"});
-}
 
 /// Removes cells that cannot be run from the recipe, and settles the others. Cells of one name differ only in their
 /// seed, so they are reported once. Throws the error if all cells have the same one.
@@ -86,7 +68,8 @@ void take_refused(Recipe* recipe, const model::Zoo& zoo, std::vector<RefusedCell
 }
 
 void tell(const RefusedCell& one, const char* what, bool others_run) {
-  std::cerr << "ripieno: cell " << one.name << " " << what << (others_run ? ", the others run: " : ": ") << one.reason
+  std::cerr << without_long_words(
+                   text("ripieno: cell ", one.name, " ", what, others_run ? ", the others run: " : ": ", one.reason))
             << "\n";
 }
 
@@ -104,10 +87,44 @@ std::string outcome(const report::Summary& summary, double seconds) {
               summary.not_finite ? "; " + report::described(*summary.not_finite) : "");
 }
 
+/// After an interrupt; `saved`: of the run that it ended.
+launch::Interrupted interrupted(int signal, const std::string& saved,
+                                const std::vector<std::optional<TrainResult>>& results) {
+  const auto done = std::count_if(results.begin(), results.end(), [](const auto& one) { return one.has_value(); });
+  std::string command = "ripieno";
+  const std::vector<std::string> words = own_command_line();
+  for (std::size_t i = 1; i < words.size(); ++i) command += " " + launch::shell_word(words[i]);
+  const std::string this_one = saved.empty() ? "" : text(", this one is not: ", saved);
+  return launch::Interrupted(signal, text(done, " of ", results.size(), " runs are done", this_one), command);
+}
+
+/// A run that ended before its time goes on, unless its state is of no use.
+TrainResult run_cell(const RecipeCell& cell, const std::string& saved, const model::Zoo& zoo, ProgressBar& progress,
+                     int* signal) {
+  if (saved.empty()) return train(cell.settings, "", zoo, progress, signal);
+  try {
+    progress.line("goes on from " + saved);
+    return train(cell.settings, saved, zoo, progress, signal);
+  } catch (const Error& error) {
+    const bool is_of_state =
+        error.kind() == ErrorKind::usage || error.kind() == ErrorKind::data || error.kind() == ErrorKind::mismatch;
+    if (!is_of_state || *signal > 0) throw;
+    progress.line(text("begins anew, since it cannot go on from there: ", error.what()));
+    return train(cell.settings, "", zoo, progress, signal);
+  }
+}
+
 /// Runs the cells that were not run before. A failing cell does not end the grid; a full disk or an interrupt does.
 Done run_cells(const Recipe& recipe, const model::Zoo& zoo, ProgressBar& progress) {
   std::vector<std::optional<TrainResult>> results;
-  for (const RecipeCell& cell : recipe.cells) results.push_back(find_done(cell.settings));
+  std::vector<std::string> saved;
+  DoneRuns before;
+  for (const RecipeCell& cell : recipe.cells) {
+    const auto folder = before.find(cell.settings);
+    results.push_back(folder ? std::optional(TrainResult{*folder, report::read_summary(RunFolder(*folder).summary())})
+                             : std::nullopt);
+    saved.push_back(folder ? "" : before.find_saved(cell.settings).value_or("").string());
+  }
   auto left = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const auto& result) { return !result; }));
   Done done;
@@ -120,15 +137,19 @@ Done run_cells(const Recipe& recipe, const model::Zoo& zoo, ProgressBar& progres
       progress.line("done before");
     } else {
       progress.runs_after(--left, took.empty() ? std::optional<double>() : report::mean(took));
+      int signal = 0;
       try {
-        results[i] = train(cell.settings, "", zoo, progress);
+        results[i] = run_cell(cell, saved[i], zoo, progress, &signal);
+      } catch (const launch::Interrupted& end) {
+        throw interrupted(end.signal(), end.saved(), results);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::io || recipe.cells.size() == 1) throw;
         progress.clear();
         done.failed.push_back({cell.name, error.what(), error.kind()});
-        tell(done.failed.back(), "failed", i + 1 < recipe.cells.size());
-        continue;
+        tell(done.failed.back(), "failed", signal == 0 && i + 1 < recipe.cells.size());
       }
+      if (signal > 0) throw interrupted(signal, "", results);
+      if (!results[i]) continue;
       took.push_back(progress.elapsed());
       if (progress.is_bar()) progress.line(outcome(results[i]->summary, took.back()));
     }
@@ -148,7 +169,49 @@ void print_json(const std::vector<report::Summary>& summaries) {
   std::cout << "]\n";
 }
 
-void run_compare(const CompareArguments& arguments, const CommandContext& context) {
+/// The table, what it says, and the way to its page.
+void print_results(const Done& done, const Recipe& recipe, const std::vector<RefusedCell>& missing,
+                   const CompareArguments& arguments) {
+  std::vector<report::Run> runs;
+  for (const auto& folder : done.folders) {
+    try {
+      runs.push_back(read_finished_run(folder));
+    } catch (const Error& error) {
+      std::cerr << "ripieno: note: what is said below leaves out " << error.what() << "\n";
+    }
+  }
+  const std::vector<report::Conclusion> conclusions = report::conclusions(report::cells(runs));
+  std::cout << report::compare_table(done.summaries, conclusions) << "\n" << report::str(conclusions) << std::flush;
+  for (const RefusedCell& one : missing) std::cout << "not here: " << one.name << ": " << one.reason << "\n";
+  if (!recipe.published.empty()) print_published(recipe.published, runs);
+  std::set<std::string> folders;
+  for (const auto& folder : done.folders) folders.insert(folder.parent_path().string());
+  std::cout << "\n" << done.folders.size() << (done.folders.size() == 1 ? " run in " : " runs in ");
+  for (const std::string& folder : folders) std::cout << (folder == *folders.begin() ? "" : ", ") << folder;
+  std::cout << "; their page: "
+            << command_for("report", {arguments.recipe, arguments.scale, arguments.sets, arguments.only}) << "\n";
+}
+
+/// The same with settings that --match finds.
+CompareArguments matched(CompareArguments arguments, const model::Zoo& zoo) {
+  std::vector<RefusedCell> refused;
+  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale, &refused, arguments.only);
+  if (!arguments.only.empty()) keep_cells(arguments.only, arguments.recipe, &recipe, &refused);
+  for (RecipeCell& cell : recipe.cells) find_data(cell.settings);
+  for (std::string& set : matched_settings(*arguments.match, recipe.cells, zoo)) {
+    const std::string key = set.substr(0, set.find('=') + 1);
+    for (const std::string& given : arguments.sets) {
+      if (given.starts_with(key))
+        fail(ErrorKind::usage, "--match ", *arguments.match, " finds ", set, ", but --set ", given,
+             " is given, too: leave out one");
+    }
+    arguments.sets.push_back(std::move(set));
+  }
+  return arguments;
+}
+
+void run_compare(CompareArguments arguments, const CommandContext& context) {
+  if (arguments.match) arguments = matched(std::move(arguments), context.zoo);
   std::vector<RefusedCell> missing;
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale,
                               arguments.print_config ? nullptr : &missing, arguments.only);
@@ -177,9 +240,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
   if (context.format == "json") {
     print_json(done.summaries);
   } else if (!done.summaries.empty()) {
-    std::cout << report::compare_table(done.summaries) << std::flush;
-    for (const RefusedCell& one : missing) std::cout << "not here: " << one.name << ": " << one.reason << "\n";
-    if (!recipe.published.empty()) print_published(recipe.published, done.folders);
+    print_results(done, recipe, missing, arguments);
   }
   if (!missing.empty()) throw Reported{missing[0].kind};
 }
@@ -195,6 +256,11 @@ void add_compare(CLI::App& app, CommandContext& context) {
       ->type_name("CELL,..")
       ->delimiter(',')
       ->allow_extra_args(false);
+  command
+      ->add_option("--match", arguments->match,
+                   "compute as fast as was published: one worker's step takes so long, by lab.cpu or, in virtual time, "
+                   "simulated.slow_all; e.g. --match step=2.23s")
+      ->type_name("step=TIME");
   add_format(*command, context);
   command->callback(
       [arguments, &context] { context.chosen = [arguments, &context] { run_compare(*arguments, context); }; });

@@ -250,8 +250,8 @@ void add_explain(CLI::App& app, CommandContext& context) {
   command->add_option("--latency-us", arguments->links.latency_us, "latency of the links, for the time")
       ->check(number_from(0, 1e10))
       ->capture_default_str();
-  command->add_option("--gbit-s", arguments->links.gbit_s, "rate of the links, for the time")
-      ->check(number_from(1e-6, 1e6, 6))
+  command->add_option("--mbit-s", arguments->links.mbit_s, "rate of the links, 10^6 bits a second, for the time")
+      ->check(number_from(1e-3, 1e6, 3))
       ->capture_default_str();
   command->add_flag("--html", arguments->html,
                     text("of a route: a page that one steps through, of up to ", report::most_drawn_ranks, " ranks"));

@@ -194,10 +194,10 @@ void check_time(const WalkedRoute& walked) {
   double busiest = 0;
   for (const collective::ScheduleCost& cost : walked.costs)
     busiest = std::max(busiest, static_cast<double>((cost.elements_sent + cost.elements_received) * walked.number));
-  const double at_most = busiest * 8e-9 / walked.links.gbit_s + 2e-6 * walked.rounds * walked.links.latency_us;
+  const double at_most = busiest * 8e-6 / walked.links.mbit_s + 2e-6 * walked.rounds * walked.links.latency_us;
   if (at_most < month_s) return;
   fail(ErrorKind::usage, report::format_bytes(walked.buffer()), " on ", walked.world.ranks, " ranks over links of ",
-       walked.links.gbit_s, " Gb/s and ", walked.links.latency_us,
+       walked.links.mbit_s, " Mb/s and ", walked.links.latency_us,
        " us would take more than a month: take fewer numbers or faster links");
 }
 
@@ -243,7 +243,7 @@ std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& wa
        total.empty() ? report::format_bytes(sum) : with_form(sum, total, walked, report::format_bytes)},
       {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked, report::format_bytes)},
       {"time on such links", text(report::format_seconds(walked.seconds), "  (", walked.links.latency_us, " us, ",
-                                  walked.links.gbit_s, " Gb/s)")}};
+                                  walked.links.mbit_s, " Mb/s)")}};
 }
 
 std::string route_json(const WalkedRoute& walked) {

@@ -13,8 +13,8 @@ namespace ripieno::program {
 
 /// The links for which times are given, as on the command line.
 struct AskedLinks {
-  double latency_us = 50, gbit_s = 1;
-  transport::LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-9 / gbit_s)}; }
+  double latency_us = 50, mbit_s = 1000;
+  transport::LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)}; }
 };
 
 /// A route in a world, checked, with its costs.

@@ -117,7 +117,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
     out += text("sent by the busiest          ", report::format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
   if (least) {
     out += text("which takes at least         ", report::format_seconds(*least), "  (", seconds(link.latency) * 1e6,
-                " us, ", 8e-9 / seconds(link.per_byte), " Gb/s)\n");
+                " us, ", 8e-6 / seconds(link.per_byte), " Mb/s)\n");
   }
   if (cheng && *cheng > 0) {  // of a model of a megabyte or more
     out += text("one model a round            ", report::format_bytes(*cheng),

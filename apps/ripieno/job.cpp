@@ -11,6 +11,7 @@
 #include "ripieno/train/device.h"
 #include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/frame.h"
+#include "ripieno/transport/tcp/endpoint.h"
 
 namespace ripieno::program {
 namespace {
@@ -38,6 +39,24 @@ void prepare(model::Classifier& model, data::Loader& train) {
       torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
 }
 
+/// The data set's own, but for what data.mean and data.deviation say.
+data::Normalisation normalisation_of(const Settings& settings) {
+  const data::DatasetInfo& info = data::find_dataset(settings->data_name);
+  data::Normalisation all = info.normalisation;
+  const auto take = [&info](const char* key, const std::vector<double>& given, std::array<float, 3>* into) {
+    const auto channels = static_cast<std::size_t>(info.shape.channels);
+    if (given.empty()) return;
+    if (given.size() != channels) {
+      fail(ErrorKind::usage, key, " has ", given.size(), " values, and ", info.name, " ", channels,
+           channels == 1 ? " channel" : " channels", ": give one for each");
+    }
+    for (std::size_t c = 0; c < channels; ++c) (*into)[c] = static_cast<float>(given[c]);
+  };
+  take("data.mean", settings->mean, &all.mean);
+  take("data.deviation", settings->deviation, &all.std);
+  return all;
+}
+
 }  // namespace
 
 const strategy::StrategyInfo& strategy_of(const Settings& settings) {
@@ -51,6 +70,7 @@ strategy::Plan plan_of(const Settings& settings) {
   plan.seed = settings->seed;
   plan.rate_scale = settings->scale_rate ? settings->workers : 1;
   plan.optimiser.first_layer_steps = settings->compute.first_layer_epochs;  // in epochs until add_model()
+  plan.optimiser.first_layer_rate = plan.rate_scale * plan.learning_rate.base;
   return plan;
 }
 
@@ -121,7 +141,7 @@ std::vector<double> deaths_of(const Settings& settings) {
 
 transport::SimulatedOptions simulated_of(const Settings& settings) {
   transport::SimulatedOptions options = settings->simulated;
-  options.framing_bytes = transport::frame_bytes;  // as over tcp
+  options.framing_bytes = transport::tcp_framing_bytes;  // as over tcp
   return options;
 }
 
@@ -196,7 +216,7 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
   std::vector<std::uint8_t> labels;  // read separately, so that a worker's bytes_read counts only its own samples
   if (data::needs_labels(sampling.sharing) && sampling.partition != data::Partition::global_batches)
     labels = data::labels_of(*open(settings, data::Split::train));
-  const data::Normalisation normalisation = data::find_dataset(data_name).normalisation;
+  const data::Normalisation normalisation = normalisation_of(settings);
   data::Loader train_loader(train, data::Sampler(train->size(), sampling, labels), settings->augmentation,
                             normalisation, seed);
   data::Loader test_loader(test, data::Sampler(test->size(), {.batch = 1}), settings->augmentation, normalisation,

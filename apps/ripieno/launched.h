@@ -14,6 +14,8 @@ namespace ripieno::program {
 
 /// Takes as many workers as make the job's ranks as many as the processes, whatever a recipe says; the command line may
 /// say it, too. Error(usage) if the job needs another number of processes, or one process alone (virtual time, a lab).
+/// Of a process that a launcher has started alone: one worker, and says so, unless the command line asks for more,
+/// which it then starts itself; not so if the launcher is ours.
 void fit_to_world(const launch::Placement& place, Settings* settings);
 
 /// For a command that would start `ranks` processes itself: Error(usage) if those of the transport, which the user set

@@ -8,6 +8,7 @@
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/operations.h"
+#include "apps/ripieno/read_runs.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/suggest.h"
 #include "ripieno/codec/codec.h"
@@ -236,6 +237,35 @@ Json recipe_rows(const std::string& given) {
   return rows;
 }
 
+/// The runs in a folder.
+Json run_rows(const std::string& given) {
+  const std::filesystem::path folder = given.empty() ? "runs" : given;
+  if (!std::filesystem::is_directory(folder))
+    fail(ErrorKind::usage, "list runs: ", folder.string(), " is no folder; name the one that holds your runs");
+  Json rows = Json::array();
+  for (const std::filesystem::path& run : run_folders(folder)) {
+    Json row{{"run", run.string()}, {"name", ""},     {"strategy", ""},    {"model", ""},      {"data", ""},
+             {"ranks", Json()},     {"seed", Json()}, {"accuracy, %", ""}, {"s an epoch", ""}, {"state", ""}};
+    try {
+      const report::Summary known = read_known(run);
+      row["name"] = known.name;
+      row["strategy"] = known.strategy;
+      row["model"] = known.model;
+      row["data"] = known.dataset;
+      row["ranks"] = known.world_size;
+      row["seed"] = known.seed;
+      if (known.test) row["accuracy, %"] = report::format_fixed(100 * known.test->accuracy, 2);
+      if (const auto epoch = known.epoch_seconds()) row["s an epoch"] = report::format_figures(*epoch, 3);
+      row["state"] = known.unfinished ? "unfinished" : known.kind;
+    } catch (const Error& error) {
+      row["state"] = error.what();
+    }
+    rows.push_back(row);
+  }
+  if (rows.empty()) fail(ErrorKind::usage, "list runs: there is no run in ", folder.string());
+  return rows;
+}
+
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
@@ -288,6 +318,7 @@ const std::vector<List>& lists() {
       {"transports", [](const CommandContext&, const std::string&) { return transport_rows(); }},
       {"settings", [](const CommandContext&, const std::string& prefix) { return setting_rows(prefix); }, true, true},
       {"recipes", [](const CommandContext&, const std::string& folder) { return recipe_rows(folder); }, false, true},
+      {"runs", [](const CommandContext&, const std::string& folder) { return run_rows(folder); }, false, true},
       {"measures", [](const CommandContext&, const std::string&) { return measure_rows(); }},
       {"refusals", [](const CommandContext&, const std::string&) { return refusal_rows(); }, true},
   };
@@ -309,7 +340,7 @@ void run_list(const std::string& what, const std::string& of, const CommandConte
   }
   if (!of.empty() && !list->takes_argument)
     fail(ErrorKind::usage, "list ", what, " ", of,
-         ": only list routes, list settings and list recipes take a further word");
+         ": only list routes, list settings, list recipes and list runs take a further word");
   const Json rows = list->rows(context, of);
   if (context.format == "json") {
     std::cout << rows.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -326,14 +357,15 @@ void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>(), of = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("list",
                                          "List models, data, strategies, routes, codecs, transports, settings, "
-                                         "recipes, measures of runs, or what is refused");
+                                         "recipes, runs, measures of runs, or what is refused");
   command
-      ->add_option("what", *what,
-                   "models, data, strategies, routes, codecs, transports, settings, recipes, measures or refusals")
+      ->add_option(
+          "what", *what,
+          "models, data, strategies, routes, codecs, transports, settings, recipes, runs, measures or refusals")
       ->required();
   command->add_option("of", *of,
                       "routes: the operation, e.g. all-gather; settings: how their keys begin, e.g. optimiser; "
-                      "recipes: the folder to look in");
+                      "recipes, runs: the folder to look in");
   add_format(*command, context);
   command->callback([what, of, &context] { context.chosen = [what, of, &context] { run_list(*what, *of, context); }; });
 }

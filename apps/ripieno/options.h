@@ -53,9 +53,14 @@ struct TransportOptions {
   transport::Shape shape;
 };
 
+/// Whether a new run goes on from an earlier one that has not finished.
+enum class GoOn : std::uint8_t { never, after_restart, always };
+
 struct RunOptions {
   std::string folder, name;
+  GoOn resume = GoOn::never;
   int checkpoint_every = 0;
+  Duration checkpoint_between{0};  ///< the least time between two that are made for safety; 0: none
   Duration sample_every{0};
   std::uint64_t left_out_steps = 0;  ///< of each worker's rate, the first
   bool trace = false;
@@ -70,6 +75,7 @@ struct Options {
   data::DataOptions data;
   data::SamplerOptions sampling;  ///< how data is divided, not yet for a worker
   data::AugmentOptions augmentation;
+  std::vector<double> mean, deviation;  ///< of each channel; empty: the data set's
   BatchOptions batch;
   ComputeOptions compute;
   strategy::Plan plan;

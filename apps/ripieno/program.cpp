@@ -5,13 +5,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/long_words.h"
 #include "apps/ripieno/standard_output.h"
 #include "apps/ripieno/suggest.h"
 #include "apps/ripieno/worker.h"
@@ -96,6 +99,7 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
   app.formatter(std::make_shared<HelpFormat>());
   app.set_version_flag("--version", std::string(RIPIENO_VERSION));
   CommandContext context{zoo, "text", {}};
+  const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   add_train(app, context);
   add_compare(app, context);
   add_advise(app, context);
@@ -111,15 +115,16 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
   add_lab(app, context);
   add_worker(app, context);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
-    std::cerr << "ripieno: " << no_command(app, unknown) << "\n";
+    std::cerr << "ripieno: " << without_long_words(no_command(app, unknown), given) << "\n";
     return static_cast<int>(ErrorKind::usage);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "ripieno: " << error.what() << suggestion(app, {argv + 1, argv + argc}) << " (see ripieno "
-              << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ") << "--help)\n";
+    std::cerr << "ripieno: " << without_long_words(error.what(), given) << suggestion(app, {argv + 1, argv + argc})
+              << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
+              << "--help)\n";
     return static_cast<int>(ErrorKind::usage);
   }
   try {
@@ -131,10 +136,14 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
     std::cerr << "ripieno: " << interrupted.what() << "\n";
     return 128 + interrupted.signal();
   } catch (const Error& error) {
-    std::cerr << "ripieno: " << error.what() << "\n";
+    std::cerr << "ripieno: " << without_long_words(error.what(), given) << "\n";
     return static_cast<int>(error.kind());
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string said = text(error.path1().string(), ": ", error.code().message());
+    std::cerr << "ripieno: " << without_long_words(said, given) << "\n";
+    return static_cast<int>(ErrorKind::io);
   } catch (const std::exception& error) {
-    std::cerr << "ripieno: internal error: " << train::first_line(error) << "\n";
+    std::cerr << "ripieno: internal error: " << without_long_words(train::first_line(error), given) << "\n";
     return static_cast<int>(ErrorKind::internal);
   }
 }

@@ -14,8 +14,13 @@ RunFolder create_run(const Settings& settings) {
   const std::string name =
       settings->run.name.empty() ? text(settings->strategy, "-n", settings->workers) : settings->run.name;
   RunFolder folder = RunFolder::create(settings->run.folder, name, "run.name");
-  write_file(folder.config(), settings.to_toml());
-  write_file(folder.environment(), environment_json());
+  try {
+    write_file(folder.config(), settings.to_toml());
+    write_file(folder.environment(), environment_json());
+  } catch (...) {
+    RunFolder::remove_if_nothing_came(folder.path());
+    throw;
+  }
   return folder;
 }
 
@@ -30,7 +35,7 @@ RunFolder open_run(const std::filesystem::path& path) {
 
 std::string launcher() {
   const std::optional<launch::Launched> other = launch::launched();
-  return other ? other->launcher : "ripieno";
+  return other && other->size > 1 ? other->launcher : "ripieno";
 }
 
 std::string environment_json() { return observe::environment_json(TORCH_VERSION, launcher()); }

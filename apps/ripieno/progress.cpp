@@ -9,6 +9,7 @@
 #include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
+#include "ripieno/report/live.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno::program {
@@ -18,7 +19,7 @@ ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO
 void ProgressBar::title(const std::string& title) {
   title_ = title;
   warned_ = false;
-  begun_ = std::chrono::steady_clock::now();
+  begun_ = moved_ = std::chrono::steady_clock::now();
 }
 
 double ProgressBar::elapsed() const {
@@ -48,11 +49,19 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
            "; training goes on, but learns nothing more: lower learning_rate.base");
     return;
   }
-  if (type != "progress" || kind_ != Kind::bar) return;
+  if (type == "waiting") return show_waits(rank, message);
+  if (type != "progress") return;
+  waits_.erase(rank);
   if (message.value("samples", 0) == 0) return;  // the worker had no samples in this step
   if (rank_ < 0) rank_ = rank;
   if (rank != rank_) return;
+  moved_ = std::chrono::steady_clock::now();
+  told_of_waits_ = false;
+  if (kind_ != Kind::bar) return;
   const double fraction = message.value("fraction", 0.0), left = message.value("seconds_left", 0.0);
+  fraction_ = fraction;
+  at_epoch_ = message.value("epoch", 0);
+  epochs_ = message.value("epochs", 0);
   std::string in_all;
   if (runs_after_ > 0 && fraction > 0) {
     const double this_one = elapsed() / fraction;
@@ -63,9 +72,22 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
   const std::string loss = !message.at("loss").is_null() ? report::format_fixed(message.value("loss", 0.0), 3)
                            : warned_                     ? "not finite"
                                                          : "–";
-  draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0),
-            "  ", report::format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left),
+  draw(text(head(), report::format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left),
             " left", in_all, "  loss ", loss, score_.empty() ? "" : "  ", score_));
+}
+
+std::string ProgressBar::head() const {
+  return text(title_, " ▕", bar(fraction_, 20), "▏ epoch ", at_epoch_, "/", epochs_, "  ");
+}
+
+void ProgressBar::show_waits(int rank, const nlohmann::json& message) {
+  const bool has_said_so = waits_.contains(rank);  // then all that wait have, which look once a second
+  waits_[rank] = message.value("for", std::vector<int>());
+  const std::chrono::duration<double> still = std::chrono::steady_clock::now() - moved_;
+  if (rank_ >= 0 && still.count() < report::is_long(0)) return;  // others go on
+  const std::string words = report::waiting_for(report::awaited_at_last(waits_), message.value("seconds", 0.0));
+  if (kind_ == Kind::bar) return draw((rank_ < 0 ? title_ + ": " : head()) + words);
+  if (has_said_so && !std::exchange(told_of_waits_, true)) line(words);
 }
 
 void ProgressBar::line(const std::string& what) {
@@ -87,6 +109,8 @@ void ProgressBar::hide() {
 void ProgressBar::clear() {
   hide();
   score_.clear();
+  waits_.clear();
+  told_of_waits_ = false;
   epoch_ = 0;
   rank_ = -1;
 }

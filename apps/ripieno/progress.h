@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ripieno::program {
 
@@ -31,7 +33,8 @@ class ProgressBar {
   /// Prints a permanent line, with the title before it.
   void line(const std::string& what);
   /// Shows a worker's message (worker.h). Ranks that evaluate together report the same epochs, of which the first
-  /// report counts; likewise for a loss that is not finite.
+  /// report counts; likewise for a loss that is not finite. While ranks wait and the shown one makes no progress, whom
+  /// they wait for is shown in place of a rate and of the time left.
   void message(int rank, const nlohmann::json& message);
   /// Says that a worker is lost while the others go on.
   void loss(const std::string& how) { line(how + "; the other ranks go on"); }
@@ -39,6 +42,9 @@ class ProgressBar {
   void clear();
 
  private:
+  void show_waits(int rank, const nlohmann::json& message);
+  /// The bar's beginning: "ring ▕███  ▏ epoch 2/5  ".
+  std::string head() const;
   void hide();
   void draw(const std::string& line);
 
@@ -48,6 +54,11 @@ class ProgressBar {
   int epoch_ = 0;      ///< the last one reported
   int rank_ = -1;      ///< the rank whose progress is shown: the first worker to report
   bool drawn_ = false;
+  double fraction_ = 0;  ///< of the run, and where it is, as last shown
+  int at_epoch_ = 0, epochs_ = 0;
+  std::map<int, std::vector<int>> waits_;  ///< by rank: whom it waits for, since its last step
+  bool told_of_waits_ = false;             ///< in a line, since the last step
+  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();  ///< the last progress
   bool warned_ = false;  // about a loss that is not finite, in this run
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::size_t runs_after_ = 0;

@@ -1,29 +1,34 @@
 #include "apps/ripieno/rank.h"
 
 #include <asio/ip/host_name.hpp>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "apps/ripieno/choose_exchange.h"
+#include "apps/ripieno/data_check.h"
+#include "apps/ripieno/earlier_part.h"
+#include "apps/ripieno/interruption.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/rank_states.h"
 #include "apps/ripieno/rank_summary.h"
 #include "apps/ripieno/replay.h"
-#include "apps/ripieno/saved_states.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/file.h"
-#include "ripieno/core/hash.h"
+#include "ripieno/launch/local.h"
 #include "ripieno/membership/clocks.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/observe/usage.h"
 #include "ripieno/observe/usage_sampler.h"
+#include "ripieno/report/format.h"
+#include "ripieno/strategy/pauses.h"
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno::program {
 namespace {
+
+constexpr Duration most_clock_error = std::chrono::milliseconds(2);
 
 /// Traces an endpoint's messages for as long as it lives.
 class MessageTrace {
@@ -48,7 +53,7 @@ class RankRun {
         endpoint_(std::move(endpoint)),
         runtime_(endpoint_->runtime()),
         comm_(group_of(task_.settings, endpoint_)),
-        states_(task_.folder, endpoint_->size()) {}
+        states_(task_.settings, task_.folder, endpoint_) {}
 
   Task<> settle();
   Task<> prepare();
@@ -66,16 +71,16 @@ class RankRun {
   Task<std::optional<strategy::ComputeProfile>> replayed();
   Task<> begin_trace();
   void open_saved();
-  std::int64_t layout_digest() const;
-  void check_saved();
-  Task<> go_on_from_saved();
+  void go_on_from_metrics();
   void check_steps();
   void go_on_with(const collective::Communicator& alive);
   void checkpoint(std::uint32_t epoch);
-  void save_state();
-  void save_state_of(int lost, SavedStates& states);
+  void save(strategy::Point point);
+  void save_later();
+  [[noreturn]] void stopped(int signal);
   Task<> save_missing_states();
-  void visit_state(StateVisitor& visitor);
+  /// Whether a run can be saved before its end.
+  bool can_pause() const { return keeps_weights() && !strategy_of(task_.settings).traits.own_pace; }
   /// A replay learns nothing worth saving.
   bool keeps_weights() const { return !task_.settings->compute.replayed; }
   /// A run that was cut within an epoch cannot be resumed.
@@ -87,22 +92,25 @@ class RankRun {
   Runtime& runtime_;
   const Duration start_ = runtime_.now();
   collective::Communicator comm_;  // of the ranks that are left
-  SavedStates states_;
-  std::map<int, SavedStates> states_of_lost_;  // on rank 0
+  RankStates states_;
   strategy::Plan plan_;
+  std::uint32_t epochs_done_ = 0;
+  report::Checkpoints checkpoints_;
+  std::optional<Runtime::Timer> next_save_;
   std::optional<observe::Recorder> recorder_;
   std::unique_ptr<train::TorchLearner> learner_;
-  std::optional<train::StateReader> saved_;
-  std::int64_t epochs_done_ = 0;
   std::optional<MessageTrace> messages_;
+  std::optional<strategy::Pauses> pauses_;
   std::unique_ptr<strategy::Strategy> strategy_;
   std::optional<RankProgress> progress_;
   std::optional<double> machine_busy_;
+  std::optional<Interruption> interruption_;  // from training on: who has trained to the end, writes that
 };
 
-/// Measures the links and chooses what the recipe leaves to them, before anything depends on it; then the ranks check
-/// that they agree. On everything else they have agreed when they met.
+/// Compares the data, then measures the links and chooses what the recipe leaves to them, before anything depends on
+/// it; then the ranks check that they agree. On everything else they have agreed when they met.
 Task<> RankRun::settle() {
+  if (!runtime_.is_virtual()) co_await check_same_data(task_.settings, comm_);
   if (task_.settings->measure == MeasureLinks::off) co_return;
   const std::string asked = task_.settings.to_toml();
   const std::string chosen = co_await choose_exchange(&task_.settings, &zoo_, comm_);
@@ -131,23 +139,30 @@ Task<> RankRun::prepare() {
   const std::optional<strategy::ComputeProfile> replay = co_await replayed();
   learner_ = make_learner(task_.settings, zoo_, rank(), task_.local_rank, runtime_, *recorder_, comm_.memory(), replay);
   add_model(&plan_, task_.settings, *learner_);
-  check_steps();
   if (task_.resume) open_saved();
+  check_steps();
   if (task_.settings->run.trace) co_await begin_trace();
   strategy::Workplace place{comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }, {}};
   if (survives()) place.goes_on_with = [this](const collective::Communicator& alive) { go_on_with(alive); };
+  if (can_pause()) {
+    const auto save_here = [this](strategy::Point point) { save(point); };
+    pauses_.emplace(comm_, strategy::Point{plan_.first_epoch, plan_.first_step}, save_here);
+    place.pauses = &*pauses_;
+  }
   strategy_ = strategy::make_strategy(info, plan_, std::move(place));
-  if (saved_) co_await go_on_from_saved();
+  states_.hold(*learner_, *strategy_);
+  if (task_.resume) co_await states_.restore(comm_);
+  if (task_.resume) go_on_from_metrics();
   const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
-  progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
+  progress_.emplace(*recorder_, runtime_, plan_, who, task_.report, [this] { return endpoint_->awaited(); });
 }
 
 /// Where a rate would have no steps left, or workers would never exchange, it is said before the work is done.
 void RankRun::check_steps() {
   const std::uint64_t wanted = task_.settings->run.left_out_steps, apart = plan_.local.steps;
-  std::uint64_t steps = std::uint64_t{learner_->steps_per_epoch()} * (plan_.epochs - plan_.first_epoch);
+  std::uint64_t steps = std::uint64_t{learner_->steps_per_epoch()} * plan_.epochs;
   if (plan_.max_steps > 0) steps = std::min<std::uint64_t>(steps, plan_.max_steps);
-  if (wanted > 0 && wanted >= steps) {
+  if (wanted > 0 && wanted >= steps && steps > 0) {
     fail(ErrorKind::usage, task_.settings.shown("measure.skip_steps"), " leaves none of the ", steps,
          " steps of this run to measure; give less, or train for longer");
   }
@@ -169,111 +184,91 @@ void RankRun::go_on_with(const collective::Communicator& alive) {
       continue;
     }
     lost += text(lost.empty() ? "rank " : " and rank ", member);
-    if (rank() == 0)
-      states_of_lost_.try_emplace(member, task_.folder, endpoint_->size()).first->second.take_over(member);
+    if (rank() == 0) states_.take_over(member);
   }
   comm_ = alive;
+  if (pauses_) pauses_->go_on_with(alive);
   if (rank() == 0) note(text(lost, " lost: ", alive.size(), " of ", endpoint_->size(), " ranks go on"));
 }
 
 Task<std::optional<strategy::ComputeProfile>> RankRun::replayed() {
   if (!task_.settings->compute.replayed) co_return std::nullopt;
   if (task_.profile) co_return task_.profile(task_.settings);
-  co_return co_await common_profile(task_.settings, &zoo_, comm_);
+  const KeptProfile kept = co_await common_profile(task_.settings, &zoo_, comm_);
+  if (const std::string doubt = doubt_of(kept); !doubt.empty()) note(doubt);
+  co_return kept.profile;
 }
 
 void RankRun::open_saved() {
-  const auto file = SavedStates(open_run(*task_.resume), endpoint_->size()).newest_of(rank());
-  saved_.emplace(train::load_tensors(file), file);
-  saved_->number("epochs_done", epochs_done_);
-  if (epochs_done_ >= plan_.epochs) {
-    fail(ErrorKind::usage, file.string(), ": has ", epochs_done_, " epochs done, and train.epochs is ", plan_.epochs,
-         "; raise it with --set train.epochs=N");
-  }
-  plan_.first_epoch = static_cast<std::uint32_t>(epochs_done_);
-}
-
-/// A digest of the model's tensors as they lie in memory: saved numbers mean nothing in another order.
-std::int64_t RankRun::layout_digest() const {
-  std::ostringstream all;
-  for (const auto& [name, tensor] : train::state_dict(learner_->model()))
-    all << name << ' ' << tensor.sizes() << ' ' << tensor.strides() << '\n';
-  return static_cast<std::int64_t>(hash(all.str()));
-}
-
-/// The saved numbers must mean the same in this run, and hold what all workers have learnt.
-void RankRun::check_saved() {
-  std::int64_t ranks = 0, alike = 0, layout = 0;
-  saved_->number("ranks", ranks);
-  saved_->number("alike", alike);
-  saved_->number("layout", layout);
-  const std::string from = task_.resume->string();
-  if (layout != layout_digest()) {
-    fail(ErrorKind::usage, from, ": its model is another, or its numbers lie in another order in memory, than that of ",
-         task_.settings.shown("model"), " with ", task_.settings.shown("train.channels_last"),
-         ": go on with the model and the train.channels_last of that run");
-  }
-  const bool fewer = endpoint_->size() < ranks;
-  if (!alike && (fewer || strategy_of(task_.settings).exact)) {
-    fail(ErrorKind::usage, from, ": its ", ranks, " ranks hold weights of their own, of which ",
-         fewer ? text("only ", endpoint_->size(), " would be used")
-               : text(task_.settings.shown("strategy"), " takes rank 0's"),
-         ": go on with as many ranks, and with a strategy whose workers' weights differ, too");
+  const strategy::Point saved = states_.open(*task_.resume, plan_.epochs);
+  plan_.first_epoch = saved.epoch;
+  plan_.first_step = saved.step;
+  epochs_done_ = saved.epoch;
+  if (saved.epoch == plan_.epochs && rank() == 0) {
+    note(text("all ", plan_.epochs, " epochs are done: writes the model and the summary; to train on, raise ",
+              "train.epochs with --set train.epochs=N"));
   }
 }
 
-/// Loads the saved state. A job that still runs may have saved in between, so all ranks' states must be of the same
-/// epoch.
-Task<> RankRun::go_on_from_saved() {
-  check_saved();
-  visit_state(*saved_);
-  const std::int64_t first = co_await comm_.broadcast(epochs_done_);
-  if (first == epochs_done_) co_return;
-  fail(ErrorKind::mismatch, task_.resume->string(), ": the state of rank ", rank(), " has ", epochs_done_,
-       " epochs done, rank 0's ", first);
+/// Its curve is this run's. Without it the run goes on all the same.
+void RankRun::go_on_from_metrics() {
+  const std::filesystem::path metrics = open_run(*task_.resume).metrics(rank());
+  if (!std::filesystem::exists(metrics)) return;  // of a rank that was lost on a host that shares no folder
+  try {
+    recorder_->go_on_from(earlier_part(metrics, {plan_.first_epoch, plan_.first_step}));
+  } catch (const Error& error) {
+    note(text(error.what(), ": this run's curve begins where it goes on"));
+  }
 }
 
 Task<> RankRun::begin_trace() {
   membership::ClockOffset clock;  // in virtual time all ranks share one clock
   if (!runtime_.is_virtual())
     clock = co_await membership::clock_offset(endpoint_, comm_.channel(comm_.take_channels(), observe::Purpose::setup));
+  if (clock.error > most_clock_error) {
+    note(text("rank ", rank(), "'s clock is known to ", report::format_seconds(seconds(clock.error)),
+              " alone, half of the quickest round trip to rank 0: in the trace its times may be off by that"));
+  }
   recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())),
                       {rank(), endpoint_->size(), clock.ahead, clock.error});
   messages_.emplace(*endpoint_, *recorder_);
 }
 
-/// The content of a rank's checkpoint, in one walk for writing and reading; epochs_done comes first, as saved_states.h
-/// requires.
-void RankRun::visit_state(StateVisitor& visitor) {
-  visitor.number("epochs_done", epochs_done_);
-  std::int64_t ranks = endpoint_->size(), alike = strategy_of(task_.settings).exact ? 1 : 0, layout = layout_digest();
-  visitor.number("ranks", ranks);
-  visitor.number("alike", alike);
-  visitor.number("layout", layout);
-  visitor.span("parameters", learner_->parameters());
-  visitor.span("buffers", learner_->buffers());
-  learner_->visit(visitor);
-  strategy_->visit(visitor);
-}
-
-void RankRun::save_state() {
-  train::StateWriter writer;
-  visit_state(writer);
-  states_.save(rank(), epochs_done_, writer.sealed());
-  for (auto& [lost, states] : states_of_lost_) save_state_of(lost, states);
-}
-
-void RankRun::save_state_of(int lost, SavedStates& states) {
-  train::StateWriter writer = train::StateWriter::without_residuals();
-  visit_state(writer);
-  states.save(lost, epochs_done_, writer.sealed());
-}
-
 void RankRun::checkpoint(std::uint32_t epoch) {
-  const int every = keeps_weights() ? task_.settings->run.checkpoint_every : 0;
-  const std::int64_t before = std::exchange(epochs_done_, epoch + 1);
+  const std::uint32_t every = keeps_weights() ? static_cast<std::uint32_t>(task_.settings->run.checkpoint_every) : 0;
+  const std::uint32_t before = std::exchange(epochs_done_, epoch + 1);
   const bool at_end = epochs_done_ == plan_.epochs && plan_.max_steps == 0;  // the end is saved separately
-  if (every > 0 && epochs_done_ / every > before / every && !at_end) save_state();
+  if (every > 0 && epochs_done_ / every > before / every && !at_end) save({epochs_done_, 0});
+}
+
+void RankRun::save(strategy::Point point) {
+  const Duration start = runtime_.now();
+  recorder_->flush();
+  states_.save(point);
+  ++checkpoints_.count;
+  checkpoints_.seconds += seconds(runtime_.now() - start);
+  save_later();
+}
+
+/// Rank 0 has all ranks save from time to time, so seldom that it takes at most a hundredth of the time.
+void RankRun::save_later() {
+  const Duration least = task_.settings->run.checkpoint_between;
+  if (next_save_) runtime_.cancel(*std::exchange(next_save_, std::nullopt));
+  if (rank() != 0 || !pauses_ || runtime_.is_virtual() || least.count() == 0) return;
+  const double one = checkpoints_.count > 0 ? checkpoints_.seconds / static_cast<double>(checkpoints_.count) : 0;
+  const auto ask = [this] {
+    next_save_.reset();
+    pauses_->ask_to_save();
+  };
+  next_save_ = runtime_.call_at(runtime_.now() + std::max(least, from_seconds(100 * one)), ask);
+}
+
+/// All ranks have saved.
+void RankRun::stopped(int signal) {
+  messages_.reset();
+  recorder_->stop();
+  task_.report({{"type", "stopped"}, {"signal", signal}});
+  throw launch::Interrupted(signal);
 }
 
 Task<> RankRun::train() {
@@ -282,30 +277,40 @@ Task<> RankRun::train() {
                     runtime_.is_virtual() ? std::optional<double>() : unix_time()});
   std::optional<observe::UsageSampler> sampler;
   const Duration between = task_.settings->run.sample_every;
-  if (between.count() > 0 && !runtime_.is_virtual()) sampler.emplace(runtime_, *recorder_, between);
+  if (between.count() > 0 && !runtime_.is_virtual())
+    sampler.emplace(runtime_, *recorder_, between, [this] { return endpoint_->awaited(); });
   if (survives()) task_.report({{"type", "survives"}});
+  const auto stop = [this](int signal) {
+    if (runtime_.is_virtual()) task_.report({{"type", "interrupted"}, {"signal", signal}});
+    pauses_->ask_to_stop(signal);
+  };
+  if (pauses_) interruption_.emplace(runtime_, task_.has_launcher, stop);
+  save_later();
   try {
     co_await strategy_->run();
   } catch (const std::exception& error) {
+    if (next_save_) runtime_.cancel(*next_save_);
+    if (pauses_ && pauses_->stopped_by() > 0) stopped(pauses_->stopped_by());
     recorder_->failed(error.what());
     throw;
   }
+  if (next_save_) runtime_.cancel(*next_save_);
   if (sampler) machine_busy_ = sampler->machine_busy();
 }
 
 /// Saves the trained model.
 report::Summary RankRun::finish() {
-  if (saves_at_end()) {
-    epochs_done_ = plan_.epochs;
-    save_state();  // before the consensus is taken: if workers' parameters differ, each resumes from its own
-  }
+  // Before the consensus is taken: if workers' parameters differ, each resumes from its own.
+  recorder_->flush();
+  if (saves_at_end()) states_.save({plan_.epochs, 0});
   numeric::convert(learner_->parameters(), strategy_->consensus());
   if (strategy_->consensus_buffers().count > 0) numeric::convert(learner_->buffers(), strategy_->consensus_buffers());
   if (keeps_weights() && rank() == 0) train::save_tensors(task_.folder.model(), train::state_dict(learner_->model()));
   report::Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(),
-                                      learner_->parameters(), seconds(runtime_.now() - start_));
+                                      learner_->parameters(), seconds(recorder_->whole(runtime_.now() - start_)));
   summary.ranks[0].machine_busy = machine_busy_;
   summary.not_finite = progress_->not_finite();
+  if (rank() == 0 && can_pause()) summary.checkpoints = checkpoints_;
   for (int peer = 0; peer < endpoint_->size(); ++peer) {
     summary.ranks[0].ways.push_back(peer == rank() ? "" : endpoint_->way(peer));
   }
@@ -334,8 +339,7 @@ Task<> RankRun::save_missing_states() {
   std::set<int> left;
   for (int i = 0; i < alive.size(); ++i) left.insert(alive.member(i));
   for (int rank = 0; rank < endpoint_->size(); ++rank) {
-    SavedStates states(task_.folder, endpoint_->size());
-    if (!left.contains(rank) && states.take_over(rank) != epochs_done_) save_state_of(rank, states);
+    if (!left.contains(rank)) states_.save_missing(rank, {plan_.epochs, 0});
   }
 }
 

@@ -1,12 +1,13 @@
 #include "apps/ripieno/rank_folder.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <asio/ip/host_name.hpp>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/file.h"
@@ -67,28 +68,27 @@ RunFolder make_own(const std::string& config, int rank) {
 
 Task<> take_file(collective::Communicator comm, int from, transport::Channel channel, fs::path path,
                  std::uint64_t bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!out.is_open()) fail(ErrorKind::io, path.string(), ": cannot open: ", std::generic_category().message(errno));
   std::vector<std::uint8_t> numbers(std::min<std::uint64_t>(bytes, piece_bytes));
   for (std::uint64_t done = 0; done < bytes;) {
     const std::size_t count = std::min<std::uint64_t>(bytes - done, piece_bytes);
     const NumberSpan into(numbers.data(), count, DType::uint8);
     co_await comm.endpoint().receive(comm.member(from), piece(channel, count), into, numeric::Reduce::replace);
-    out.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(count));
+    write_all(out.get(), {reinterpret_cast<const char*>(numbers.data()), count}, path);
     done += count;
   }
-  out.close();
-  if (!out) fail(ErrorKind::io, path.string(), ": cannot write the file that rank ", from, " has sent");
 }
 
 Task<> give_file(collective::Communicator comm, transport::Channel channel, fs::path path, std::uint64_t bytes) {
-  std::ifstream in(path, std::ios::binary);
+  RandomAccessFile in(path);
   std::vector<std::uint8_t> numbers(std::min<std::uint64_t>(bytes, piece_bytes));
   for (std::uint64_t done = 0; done < bytes;) {
     const std::size_t count = std::min<std::uint64_t>(bytes - done, piece_bytes);
-    if (!in.read(reinterpret_cast<char*>(numbers.data()), static_cast<std::streamsize>(count)))
-      fail(ErrorKind::io, path.string(), ": cannot read the file");
-    const std::span<const std::uint8_t> some(numbers.data(), count);
-    co_await comm.endpoint().send(comm.member(0), piece(channel, count), std::as_bytes(some));
+    const std::span<std::uint8_t> some(numbers.data(), count);
+    in.read(done, std::as_writable_bytes(some));
+    const ConstBytes out = std::as_bytes(some);
+    co_await comm.endpoint().send(comm.member(0), piece(channel, count), out);
     done += count;
   }
 }
@@ -115,6 +115,8 @@ Task<> RankFolder::agree(collective::Communicator comm, std::optional<RunFolder>
 
 RankFolder::~RankFolder() {
   if (!is_own_ || !run_) return;
+  RunFolder::remove_if_nothing_came(run_->path());
+  if (!fs::exists(run_->path())) return;
   std::cerr << text("rank ", rank_, ": ", asio::ip::host_name(),
                     " does not share the run's folder; what this rank has "
                     "written is in ",

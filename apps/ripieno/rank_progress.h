@@ -1,10 +1,11 @@
-// A rank's messages to its launcher during training: progress a few times a second, the end of each epoch, and the
-// first loss that is not finite.
+// A rank's messages to its launcher during training: progress a few times a second, the end of each epoch, the first
+// loss that is not finite, and, while no step ends for long, whom the rank waits for.
 #pragma once
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <vector>
 
 #include "ripieno/observe/recorder.h"
 #include "ripieno/report/summary.h"
@@ -12,7 +13,7 @@
 
 namespace ripieno::program {
 
-/// {"type": "progress" | "epoch" | "note" | "not_finite", ...}
+/// {"type": "progress" | "waiting" | "epoch" | "note" | "not_finite", ...}
 using TellLauncher = std::function<void(const nlohmann::json&)>;
 
 /// The training rank.
@@ -22,11 +23,16 @@ struct TrainedRank {
   bool learns = true;  ///< losses are computed
 };
 
-/// Listens to a rank's recorder; both must outlive the recording.
+/// Listens to a rank's recorder; both must outlive the recording. `awaited`: the ranks that this rank waits for.
 class RankProgress {
  public:
-  RankProgress(observe::Recorder& recorder, const Runtime& runtime, const strategy::Plan& plan, TrainedRank who,
-               TellLauncher report);
+  RankProgress(observe::Recorder& recorder, Runtime& runtime, const strategy::Plan& plan, TrainedRank who,
+               TellLauncher report, std::function<std::vector<int>()> awaited);
+  ~RankProgress() {
+    if (timer_) runtime_.cancel(*timer_);
+  }
+  RankProgress(const RankProgress&) = delete;
+  RankProgress& operator=(const RankProgress&) = delete;
 
   const std::optional<report::NotFinite>& not_finite() const { return not_finite_; }
 
@@ -34,12 +40,17 @@ class RankProgress {
   void watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch);
   void step(const observe::StepRecord& record);
   void epoch(const observe::EpochRecord& record);
+  void look_for_waits();
 
-  const Runtime& runtime_;
+  Runtime& runtime_;
   const strategy::Plan plan_;
   const TrainedRank who_;
   const TellLauncher report_;
+  const std::function<std::vector<int>()> awaited_;
   const Duration start_;
+  Duration moved_;  ///< when a step or an epoch has ended last
+  std::uint64_t steps_ = 0;
+  std::optional<Runtime::Timer> timer_;
   Duration last_{0};
   std::uint64_t last_step_ = 0;
   double images_ = 0;

@@ -19,7 +19,7 @@ double epochs_done(const strategy::Plan& plan, std::uint32_t steps_per_epoch) {
   double end = plan.epochs;
   if (plan.max_steps > 0 && steps_per_epoch > 0)
     end = std::min(end, static_cast<double>(plan.max_steps) / steps_per_epoch);
-  return std::max(0.0, end - plan.first_epoch);
+  return std::max(0.0, end);
 }
 
 /// The fields that are the same for all ranks of the run.
@@ -42,9 +42,10 @@ report::Summary summary_of_run(const Settings& settings, const strategy::Plan& p
   run.steps_left_out = settings->run.left_out_steps;
   run.seed = static_cast<std::int64_t>(settings->seed);
   if (plan.max_steps == 0) {
-    const strategy::Workload work =
-        workload_of(settings, learner.sampler().steps_of_all(), plan.epochs - plan.first_epoch);
-    const auto sent = info.bytes_sent(info, plan, learner.layout(), work, rank);
+    strategy::Plan whole = plan;
+    whole.first_epoch = whole.first_step = 0;
+    const strategy::Workload work = workload_of(settings, learner.sampler().steps_of_all(), plan.epochs);
+    const auto sent = info.bytes_sent(info, whole, learner.layout(), work, rank);
     if (sent) run.closed_form_payload_sent = *sent / work.epochs;
   }
   const auto& epochs = recorder.epochs();

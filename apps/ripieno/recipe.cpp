@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iomanip>
 #include <map>
 
 #include "apps/ripieno/chosen_cells.h"
@@ -13,6 +14,7 @@ namespace ripieno::program {
 namespace {
 
 constexpr Bounds seeds_range{1, 1000};
+constexpr std::uint64_t most_runs = 10'000;  // of a recipe: to make a run's settings takes some 20 us
 
 /// A key of the grid and its values.
 struct Axis {
@@ -338,6 +340,20 @@ std::pair<Recipe, std::vector<Grid>> read_base(std::string_view toml, const std:
   return {std::move(recipe), std::move(grids)};
 }
 
+/// Before any cell is made.
+void check_size(const std::vector<Grid>& grids, int seeds, const std::string& name) {
+  double cells = 0;
+  for (const Grid& grid : grids) {
+    double combinations = 1;
+    for (const Axis& axis : grid) combinations *= static_cast<double>(axis.values.size());
+    cells += combinations;
+  }
+  if (cells * seeds <= static_cast<double>(most_runs)) return;
+  fail(ErrorKind::usage, name, ": [grid] has ", std::fixed, std::setprecision(0), cells, " cells, with ", seeds,
+       seeds == 1 ? " seed" : " seeds", " each ", cells * seeds, " runs; a recipe may have ", most_runs,
+       ": give its keys fewer values, or fix some with --set");
+}
+
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
@@ -354,6 +370,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
                         const std::string& scale, std::vector<RefusedCell>* refused,
                         const std::vector<std::string>& only) {
   auto [recipe, grids] = read_base(toml, name, sets, scale);
+  check_size(grids, recipe.seeds, name);
   const Settings& base = recipe.base;
   const std::vector<std::string> varies = varying(grids, base);
 

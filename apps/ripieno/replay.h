@@ -1,6 +1,7 @@
 // The profile of this machine for replayed compute (train.compute = "replay"), measured once and kept.
 #pragma once
 
+#include "apps/ripieno/kept_numbers.h"
 #include "apps/ripieno/settings.h"
 #include "ripieno/collective/communicator.h"
 #include "ripieno/model/zoo.h"
@@ -12,11 +13,21 @@ namespace ripieno::program {
 /// times.
 std::string pass_of(const Settings& settings);
 
-/// Measures a few passes and keeps the profile in data.cache, unless it has one of the same pass, in the same buckets,
-/// on the same processor.
-strategy::ComputeProfile profile_here(const Settings& settings, const model::Zoo& zoo);
+struct KeptProfile {
+  strategy::ComputeProfile profile;
+  Circumstances when;
+};
 
-/// Rank 0's profile, on all ranks, which call it together. Rank 0 makes it as above while the others wait.
-Task<strategy::ComputeProfile> common_profile(Settings settings, const model::Zoo* zoo, collective::Communicator comm);
+/// Measures passes for at least a fifth of a second and keeps the profile in data.cache, unless it has one of the same
+/// pass, in the same buckets, on the same processor, which is believed (Circumstances::doubt). Of two that are not, the
+/// faster stays.
+KeptProfile profile_here(const Settings& settings, const model::Zoo& zoo);
+
+/// Rank 0's profile, on all ranks, which call it together. Rank 0 makes it as above while the others wait, and alone
+/// has the circumstances.
+Task<KeptProfile> common_profile(Settings settings, const model::Zoo* zoo, collective::Communicator comm);
+
+/// For a replay: "" or a line that says why its times are not believed.
+std::string doubt_of(const KeptProfile& kept);
 
 }  // namespace ripieno::program

@@ -1,16 +1,15 @@
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
 
+#include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/commands.h"
-#include "apps/ripieno/job.h"
-#include "apps/ripieno/program_runs.h"
-#include "apps/ripieno/recipe.h"
-#include "ripieno/codec/codec.h"
+#include "apps/ripieno/done_runs.h"
+#include "apps/ripieno/read_runs.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
 #include "ripieno/report/format.h"
-#include "ripieno/report/loop_file.h"
 #include "ripieno/report/report.h"
 #include "ripieno/report/step_timeline.h"
 #include "ripieno/report/tensorboard.h"
@@ -21,96 +20,68 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReportArguments {
-  std::vector<std::string> runs;
-  std::string format = "html", output, title, beside;
+  std::vector<std::string> runs, sets, only;  ///< runs: folders, or recipes; sets, only: of the recipes
+  std::string format = "html", output, title, beside, scale;
   std::optional<std::uint64_t> step;
 };
 
-/// A run's settings, if its loop.json is there, or its config.toml can be read; one of an earlier version may have
-/// other keys.
-void know_settings(report::Run* run) {
-  const RunFolder folder(run->folder);
-  if (fs::exists(folder.loop())) {
-    run->settings = report::read_loop(folder.loop()).settings;
-    run->own_loop = true;
-    return;
-  }
-  Settings settings;
-  try {
-    settings.load(folder.config());
-    run->exact = is_exact(settings);
-  } catch (const Error&) {
-    return;
-  }
-  for (const Setting& setting : all_settings()) run->settings[setting.key] = to_toml(settings.value(setting.key));
-}
+bool is_recipe(const std::string& path) { return fs::is_regular_file(path); }
 
-/// Reads a finished run.
-report::Run read_finished_run(const fs::path& folder) {
-  report::Run run = report::read_run(folder);
-  know_settings(&run);
-  return run;
-}
-
-/// What is known of a run before it ends.
-report::Summary described_in(const RunFolder& folder) {
-  if (fs::exists(folder.loop())) return report::read_loop(folder.loop()).known;
-  Settings settings;
-  settings.load(folder.config());
-  report::Summary known;
-  known.strategy = std::string(strategy_of(settings).name);
-  known.name = settings->run.name.empty() ? known.strategy : settings->run.name;
-  known.kind = kind_of(settings);
-  known.codec = plan_of(settings).exchange.codec.name;
-  known.model = settings->model;
-  known.dataset = settings->data_name;
-  known.world_size = ranks_of(settings);
-  known.seed = settings->seed;
-  return known;
-}
-
-/// Reads a run that was killed or still runs.
-report::Run read_unfinished_run(const fs::path& folder) {
-  report::Run run = report::read_unfinished(folder, described_in(RunFolder(folder)));
-  know_settings(&run);
-  return run;
-}
-
-/// The runs in a folder, in order. Unfinished runs are included as far as they can be shown. Those that cannot be read,
-/// or have nothing to show, are reported.
-std::vector<report::Run> read_all(const std::vector<fs::path>& folders) {
+/// The runs that `compare` has done of a recipe, one a cell and seed. Says which are not there.
+std::vector<report::Run> runs_of(const Recipe& recipe, const ReportArguments& arguments, const std::string& path) {
   std::vector<report::Run> runs;
-  for (const fs::path& folder : folders) {
+  DoneRuns done;
+  std::size_t missing = 0;
+  for (RecipeCell cell : recipe.cells) {
+    std::optional<fs::path> folder;
     try {
-      runs.push_back(report::is_finished(folder) ? read_finished_run(folder) : read_unfinished_run(folder));
+      settle(&cell);
+      folder = done.find(cell.settings);
     } catch (const Error& error) {
-      std::cerr << "left out: " << error.what() << "\n";
+      std::cerr << "left out: " << cell.name << ": " << error.what() << "\n";
+      continue;
     }
+    if (folder) runs.push_back(read_finished_run(*folder));
+    missing += !folder;
   }
-  if (runs.empty()) fail(ErrorKind::data, folders[0].parent_path().string(), ": none of its runs can be shown");
+  if (runs.empty())
+    fail(ErrorKind::data, path, ": none of its ", recipe.cells.size(), " runs has ended with these settings in ",
+         recipe.base->run.folder,
+         "; run them: ", command_for("compare", {path, arguments.scale, arguments.sets, arguments.only}));
+  if (missing > 0)
+    std::cerr << "ripieno: note: " << missing << " of " << recipe.cells.size() << " runs of " << path
+              << " are not there yet\n";
   return runs;
 }
 
-/// The folders themselves, or the runs in them.
-std::vector<report::Run> read_runs(const std::vector<std::string>& paths) {
+/// All runs, in the order given; and the recipe, if one alone is given.
+struct Given {
   std::vector<report::Run> runs;
-  for (const std::string& path : paths) {
-    if (!fs::is_directory(path))
-      fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
-    std::vector<fs::path> inside;
-    for (const auto& entry : fs::directory_iterator(path)) {
-      if (report::is_finished(entry.path()) || RunFolder::is_one(entry.path())) inside.push_back(entry.path());
-    }
-    std::sort(inside.begin(), inside.end());
-    if (report::is_finished(path) || (inside.empty() && !RunFolder::is_one(path))) {
-      runs.push_back(read_finished_run(path));
-    } else if (RunFolder::is_one(path)) {
-      runs.push_back(read_unfinished_run(path));
-    } else {
-      for (report::Run& run : read_all(inside)) runs.push_back(std::move(run));
-    }
+  std::optional<Recipe> recipe;
+};
+Given read_given(const ReportArguments& arguments) {
+  const auto recipes = std::count_if(arguments.runs.begin(), arguments.runs.end(), is_recipe);
+  for (const auto& [option, is_given] : {std::pair("--set", !arguments.sets.empty()),
+                                         {"--scale", !arguments.scale.empty()},
+                                         {"--only", !arguments.only.empty()}}) {
+    if (is_given && recipes == 0)
+      fail(ErrorKind::usage, option, " is for the runs of a recipe, and only folders are given; name the recipe");
   }
-  return runs;
+  Given given;
+  for (const std::string& path : arguments.runs) {
+    std::vector<report::Run> more;
+    if (is_recipe(path)) {
+      std::vector<RefusedCell> refused;
+      Recipe recipe = load_recipe(path, arguments.sets, arguments.scale, &refused, arguments.only);
+      if (!arguments.only.empty()) keep_cells(arguments.only, path, &recipe, &refused);
+      more = runs_of(recipe, arguments, path);
+      if (arguments.runs.size() == 1) given.recipe = std::move(recipe);
+    } else {
+      more = read_runs({path});
+    }
+    std::move(more.begin(), more.end(), std::back_inserter(given.runs));
+  }
+  return given;
 }
 
 /// Draws a part of the page with Chromium, headless. As root it does not run with its sandbox, which our own page does
@@ -157,7 +128,7 @@ void write_pngs(const report::Report& report, std::size_t runs, const fs::path& 
 
 /// The title of the recipe's runs, and the published results.
 void show_published(const Recipe& recipe, const std::vector<report::Run>& runs, report::Report* report) {
-  if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
+  if (!recipe.title.empty() && recipe.title != report->title) report->lead = recipe.title + ". " + report->lead;
   const std::vector<report::ReportTable> tables = report::published_tables(recipe.published, runs);
   if (tables.empty() && !recipe.published.empty())
     std::cerr << "ripieno: note: none of these runs has the name of a row that the recipe gives as published\n";
@@ -181,6 +152,13 @@ void write_events(const std::vector<report::Run>& runs, const fs::path& folder) 
   std::cerr << folder.string() << ": tensorboard --logdir " << folder.string() << "\n";
 }
 
+void write_csvs(const report::Report& report, const fs::path& folder) {
+  create_folders(folder);
+  const std::vector<report::CsvFile> files = report::report_csv(report);
+  for (const report::CsvFile& file : files) write_file(folder / file.name, file.content);
+  std::cerr << folder.string() << ": " << files.size() << " files, a table each\n";
+}
+
 void run_report(const ReportArguments& arguments) {
   if (arguments.format == "tensorboard") {
     for (const auto& [option, is_given] : {std::pair("--beside", !arguments.beside.empty()),
@@ -190,12 +168,18 @@ void run_report(const ReportArguments& arguments) {
         fail(ErrorKind::usage, option,
              " has no effect with --format tensorboard, whose files hold runs alone; leave it out");
     }
-    return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
+    return write_events(read_given(arguments).runs, arguments.output.empty() ? "tensorboard" : arguments.output);
   }
-  const std::vector<report::Run> runs = read_runs(arguments.runs);
-  report::Report report = report::report_of(runs, arguments.title.empty() ? "Runs" : arguments.title);
+  const Given given = read_given(arguments);
+  const std::vector<report::Run>& runs = given.runs;
+  const std::string own = given.recipe && !given.recipe->title.empty() ? given.recipe->title : "Runs";
+  report::Report report = report::report_of(runs, arguments.title.empty() ? own : arguments.title);
   report.drawings = report::step_drawings(runs, arguments.step);
-  if (!arguments.beside.empty()) show_published(load_recipe(arguments.beside, {}), runs, &report);
+  if (!arguments.beside.empty()) {
+    show_published(load_recipe(arguments.beside, {}), runs, &report);
+  } else if (given.recipe && !given.recipe->published.empty()) {
+    show_published(*given.recipe, runs, &report);
+  }
   const bool is_drawn = arguments.format == "html" || arguments.format == "png";
   for (const report::Drawing& drawing : report.drawings) {
     if (!is_drawn) report.tables.push_back(drawing.numbers);
@@ -218,7 +202,7 @@ void run_report(const ReportArguments& arguments) {
   } else if (arguments.format == "md") {
     write(report::report_markdown(report));
   } else if (arguments.format == "csv") {
-    write(report::report_csv(report));
+    write_csvs(report, arguments.output.empty() ? "report" : arguments.output);
   } else {
     write(report::report_json(report));
   }
@@ -230,18 +214,29 @@ void add_report(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
-  command->add_option("runs", arguments->runs, "run folders, or folders that hold runs")
+  command
+      ->add_option("runs", arguments->runs, "run folders, folders that hold runs, or recipes, whose own runs are shown")
       ->required()
       ->type_name("RUN ...");
+  command->add_option("--scale", arguments->scale, "of a recipe: the scale that its runs were made with")
+      ->type_name("NAME");
+  command->add_option("--set", arguments->sets, "of a recipe: a key that its runs were made with")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--only", arguments->only, "of a recipe: only these cells")
+      ->type_name("CELL,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
-      ->add_option("--format", arguments->format,
-                   "html, md, csv, json; png: the first screen as summary.png and a file a figure, drawn by Chromium; "
-                   "tensorboard: event files")
+      ->add_option(
+          "--format", arguments->format,
+          "html, md, json; csv: a file for each table and figure; png: the first screen as summary.png and a file "
+          "a figure, drawn by Chromium; tensorboard: event files")
       ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))
       ->capture_default_str();
   command
       ->add_option("-o,--output", arguments->output,
-                   "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or "
+                   "the file, for csv, png and tensorboard the folder; default: report.html, report/, tensorboard/, or "
                    "standard output")
       ->type_name("PATH");
   command
@@ -254,7 +249,7 @@ void add_report(CLI::App& app, CommandContext& context) {
                    "the middle of the last epoch")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
-  command->add_option("--title", arguments->title, "of the page; default: Runs")->type_name("TEXT");
+  command->add_option("--title", arguments->title, "of the page; default: the recipe's, or Runs")->type_name("TEXT");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }
 

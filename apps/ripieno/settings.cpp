@@ -13,6 +13,7 @@
 #include "apps/ripieno/toml_value.h"
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/guessed_words.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/transport/transports.h"
 
@@ -40,27 +41,10 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-/// Names of keys in other programs.
-constexpr std::array other_names{
-    std::pair{"lr", "learning_rate.base"},
-    std::pair{"learning_rate", "learning_rate.base"},
-    std::pair{"batch_size", "batch.per_worker"},
-    std::pair{"batch", "batch.per_worker"},
-    std::pair{"optimizer", "optimiser.name"},
-    std::pair{"optimiser", "optimiser.name"},
-    std::pair{"dataset", "data.name"},
-    std::pair{"data", "data.name"},
-    std::pair{"scheduler", "learning_rate.schedule"},
-    std::pair{"gpus", "train.device"},
-    std::pair{"nodes", "lab.nodes"},
-    std::pair{"steps", "train.max_steps"},
-    std::pair{"ranks", "workers"},
-    std::pair{"name", "run.name"},
-};
-
 std::string hint(std::string_view key) {
-  const std::string close = likely_key(key);
-  return close.empty() ? "--print-config lists all keys" : text("did you mean ", close, "?");
+  const LikelyKey likely = likely_key(key);
+  if (likely.key.empty()) return "--print-config lists all keys";
+  return text("did you mean ", likely.key, "?", likely.note.empty() ? "" : text(" (", likely.note, ")"));
 }
 
 std::string given(const Value& value) {
@@ -94,19 +78,21 @@ std::string_view last_part(std::string_view key) { return key.substr(key.rfind('
 
 }  // namespace
 
-std::string likely_key(std::string_view given) {
+LikelyKey likely_key(std::string_view given) {
   const auto apart = [&](const Setting& one) {
     return std::min(edit_distance(given, one.key), edit_distance(last_part(given), last_part(one.key)) + 2);
   };
   const auto& all = all_settings();
+  std::vector<std::string_view> keys;
+  for (const Setting& one : all) keys.emplace_back(one.key);
+  const auto meant = [](const GuessedWord& guess) { return LikelyKey{std::string(guess.meant), guess.note}; };
+  if (const GuessedWord* whole = guessed(given, keys)) return meant(*whole);
   const auto nearest =
       std::min_element(all.begin(), all.end(), [&](const Setting& a, const Setting& b) { return apart(a) < apart(b); });
   const std::size_t edits = apart(*nearest);
-  if (edits == 1) return nearest->key;
-  for (const auto& [name, key] : other_names) {
-    if (last_part(given) == name) return key;
-  }
-  return edits < std::min<std::size_t>(given.size() / 2 + 1, 5) ? nearest->key : "";
+  if (edits == 1) return {nearest->key};
+  if (const GuessedWord* part = guessed(last_part(given), keys)) return meant(*part);
+  return {edits < std::min<std::size_t>(given.size() / 2 + 1, 5) ? nearest->key : ""};
 }
 
 std::string to_toml(const Value& value) {
@@ -183,12 +169,9 @@ Value checked(const Setting& setting, Value value, const Origin& origin) {
   if (!name || allowed.empty() || std::count(allowed.begin(), allowed.end(), *name)) return value;
   std::string names;
   for (const std::string& one : allowed) names += (names.empty() ? "" : ", ") + one;
-  const auto nearest = std::min_element(allowed.begin(), allowed.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(*name, a) < edit_distance(*name, b);
-  });
-  const bool close = edit_distance(*name, *nearest) <= nearest->size() / 2;
+  const std::string_view likely = likely_name({allowed.begin(), allowed.end()}, *name);
   fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value), " is not one of ", names,
-       close ? text("; did you mean ", *nearest, "?") : "");
+       likely.empty() ? "" : text("; did you mean ", likely, "?"));
 }
 
 Value checked(const Setting& setting, const toml::node& node, const Origin& origin) {
@@ -366,8 +349,7 @@ std::string Settings::print() const { return written(true); }
 
 std::uint64_t Settings::digest() const {
   Settings common = *this;
-  for (const char* of_a_host : {"run.folder", "data.folder", "data.cache", "transport.interface"})
-    common.assign(of_a_host, std::string(), {"default"});
+  for (const char* of_a_host : settings_of_a_host) common.assign(of_a_host, std::string(), {"default"});
   return hash(common.to_toml());
 }
 

@@ -6,6 +6,7 @@
 // the key, what was given and what is allowed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -38,6 +39,9 @@ struct Bounds {
   /// "from 0 to below 1", "at least 0".
   std::string str() const;
 };
+
+/// Keys of which each host may have a value of its own.
+inline constexpr std::array settings_of_a_host{"run.folder", "data.folder", "data.cache", "transport.interface"};
 
 class Settings;
 
@@ -80,9 +84,13 @@ struct Setting {
 /// The table, in the order in which it is printed.
 const std::vector<Setting>& all_settings();
 
-/// The key that was probably meant: misspelt, with a missing or wrong table, or under the name that other programs use
-/// ("lr", "train.batch_size"). Empty: no key is close.
-std::string likely_key(std::string_view given);
+/// The key that was probably meant: misspelt, with a missing or wrong table, or under another name
+/// (core/guessed_words.h: "lr", "train.batch_size"). Empty: no key is close.
+struct LikelyKey {
+  std::string key;
+  std::string_view note = "";  ///< what else to know of it, such as another unit
+};
+LikelyKey likely_key(std::string_view given);
 
 /// A given key that has no effect with the other settings.
 struct IdleKey {
@@ -140,7 +148,7 @@ class Settings {
   std::string to_toml() const;
   /// The same with a comment on each line: where the value came from.
   std::string print() const;
-  /// The hash of to_toml() without folders, which hosts may have of their own: equal for workers with equal settings.
+  /// The hash of to_toml() without settings_of_a_host: equal for workers with equal settings.
   std::uint64_t digest() const;
 
  private:

@@ -1,8 +1,10 @@
-// Every key of a recipe: its allowed values, default and meaning, and when it has an effect.
+// Every key of a recipe: its allowed values, default and meaning, and when it has an effect. Those of where a job runs
+// and what it leaves are in running_settings.cpp.
 #include <limits>
 
 #include "apps/ripieno/bindings.h"
 #include "apps/ripieno/conditions.h"
+#include "apps/ripieno/running_settings.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/schedule.h"
 #include "ripieno/data/partition.h"
@@ -10,8 +12,7 @@
 namespace ripieno::program {
 namespace {
 
-/// The member of the options that a key is bound to.
-#define AT(member) ([](Options& options) -> auto& { return options.member; })
+#define AT(member) ([](Options& options) -> auto& { return options.member; })  // that a key is bound to
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
@@ -21,31 +22,10 @@ std::vector<std::string> names_in(const Table& table, std::vector<std::string> n
   return names;
 }
 
-template <class Which>
-std::vector<std::string> transports_that(Which which) {
-  std::vector<std::string> names;
-  for (const transport::Transport& transport : transport::transports()) {
-    if (which(transport)) names.emplace_back(transport.name);
-  }
-  return names;
-}
-
-/// "tcp: ...; simulated: ..."
-std::string what_transports_are() {
-  std::string all;
-  for (const transport::Transport& one : transport::transports())
-    all += text(all.empty() ? "" : "; ", one.name, ": ", one.title);
-  return all;
-}
-
 std::vector<Setting> table() {
   using Kind = codec::CodecKind;
   const Bounds from_0{0, unbounded, false, false}, above_0{0, unbounded, true, false}, count{0, 2147483647};
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
-  const Condition real_time = is("transport.kind", transports_that(std::not_fn(&transport::Transport::is_virtual)));
-  const Condition virtual_time = is("transport.kind", transports_that(std::mem_fn(&transport::Transport::is_virtual)));
-  const Condition meets = is("transport.kind", transports_that(std::mem_fn(&transport::Transport::meets)));
-  const Condition on_nodes = above("simulated.per_node", 1);
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
   const Condition real_data = data_in_files(), data_or_profiles = data_that_is_kept();
@@ -62,7 +42,7 @@ std::vector<Setting> table() {
   const Condition in_steps = is("learning_rate.schedule", {"step"}),
                   in_a_cycle = is("learning_rate.schedule", {"one-cycle", "triangular"});
   const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"});
-  const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0), in_blocks = codec_of({Kind::block});
+  const Condition forward = overlap_is_chosen(), in_blocks = codec_of({Kind::block});
   return {
       word("model", AT(model), "mnist-cnn", "the network to train (ripieno list models)"),
       word("strategy", AT(strategy), "ring",
@@ -111,6 +91,12 @@ std::vector<Setting> table() {
               {"none", data::PixelScale::none}},
              "what pixels are scaled to: zero mean and unit deviation in each channel, 0 to 1, or not at all, 0 to 255")
           .once_a_flag("unit", "standard"),
+      list("data.mean", AT(mean), {0, 1},
+           "what is taken from pixels of 0 to 1, for each channel; empty: the data set's mean")
+          .only(is("data.normalise", {"standard"})),
+      list("data.deviation", AT(deviation), {0, 1, true, false},
+           "what pixels less the mean are divided by, for each channel; empty: the data set's standard deviation")
+          .only(is("data.normalise", {"standard"})),
       whole("batch.global", AT(batch.global), 0, {0, 1000000},
             "samples in a step, over all workers; give this or batch.per_worker"),
       whole("batch.per_worker", AT(batch.per_worker), 0, {0, 1000000},
@@ -192,8 +178,15 @@ std::vector<Setting> table() {
              "the full rate, for one worker"),
       choice("learning_rate.scale", AT(scale_rate), {{"none", false}, {"linear", true}},
              "linear: the full rate is multiplied by the number of workers"),
-      number("learning_rate.warmup_epochs", AT(plan.learning_rate.warmup_epochs), 0, from_0,
-             "epochs in which the rate first rises linearly; 0: none"),
+      number(
+          "learning_rate.warmup_epochs", AT(plan.learning_rate.warmup_epochs), 0, from_0,
+          "epochs in which the rate first rises linearly, from warmup_fraction on; 0: none. one-cycle and triangular, "
+          "which rise by themselves, then begin their cycle"),
+      number(
+          "learning_rate.warmup_fraction", AT(plan.learning_rate.warmup_fraction), 0.1, fraction,
+          "where that rise begins, as a fraction of the rate after it for one worker (of base; of start_fraction of it "
+          "with one-cycle and triangular); 1: as Goyal et al.")
+          .only(above("learning_rate.warmup_epochs", 0)),
       list("learning_rate.step_epochs", AT(plan.learning_rate.step_epochs), above_0,
            "epochs after which the rate falls")
           .only(in_steps)
@@ -311,81 +304,6 @@ std::vector<Setting> table() {
           .only(fedadam),
       number("outer.epsilon", AT(plan.outer.epsilon), 1e-3, from_0, "added to the denominator of that step")
           .only(fedadam),
-      word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transport::transports())),
-      word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any")
-          .only(meets),
-      word("transport.interface", AT(transport.interface), "",
-           "network interface at which workers listen, such as eth0; empty: as RIPIENO_LISTEN says")
-          .only(meets),
-      duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false},
-               "seconds of silence after which a peer is lost")
-          .only(real_time),
-      duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5},
-               "milliseconds by which each message is delayed")
-          .only(real_time),
-      number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6},
-             "10^6 bits a second that each rank may send; 0: no limit")
-          .only(real_time),
-      whole("lab.nodes", AT(lab.nodes), 0, {0, 200},
-            "nodes of an emulated cluster on this machine, over which the workers are spread in order: network "
-            "namespaces if the user may make them, else rates in user space; 0: no lab")
-          .only(meets),
-      number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit")
-          .only(meets)
-          .only(lab),
-      number("lab.cpu", AT(lab.cpu), 0, {0, 4096},
-             "CPU limit of each node in cores, if control groups are writable; 0: no limit")
-          .only(meets)
-          .only(lab),
-      list("lab.slow", AT(compute.slow), {1, 1e4},
-           "how many times longer each rank computes, with or without nodes; missing: 1")
-          .only(real_time),
-      duration("simulated.latency_us", AT(simulated.link.latency), 1e-6, 50, {0, 1e9},
-               "microseconds that a message takes one way, besides its bytes")
-          .only(virtual_time),
-      converted("simulated.gbit_s", AT(simulated.link.per_byte), seconds_a_byte, 1, {1e-6, 8000},
-                "10^9 bits a second of each worker's link, each way")
-          .only(virtual_time),
-      whole("simulated.per_node", AT(simulated.per_node), 1, {1, 4096},
-            "workers on each node of the network, which reach each other over separate links")
-          .only(virtual_time),
-      duration("simulated.node_latency_us", AT(simulated.node_link.latency), 1e-6, 2, {0, 1e9},
-               "microseconds that a message takes inside a node, besides its bytes")
-          .only(virtual_time)
-          .only(on_nodes),
-      converted("simulated.node_gbit_s", AT(simulated.node_link.per_byte), seconds_a_byte, 100, {1e-6, 8000},
-                "10^9 bits a second of each worker's link inside its node, each way")
-          .only(virtual_time)
-          .only(on_nodes),
-      duration("simulated.image_us", AT(compute.image_cost), 1e-6, 100, {0, 1e9},
-               "microseconds of computing charged for each image and step; a replay charges measured times")
-          .only(virtual_time)
-          .only(computed),
-      list("simulated.slow", AT(compute.virtual_slow), {0, 1e4, true, false},
-           "how many times longer each rank computes; missing: 1")
-          .only(virtual_time),
-      number("simulated.slow_all", AT(compute.virtual_slow_all), 1, {0, 1e4, true, false},
-             "how many times longer all workers compute, besides simulated.slow; below 1: on faster machines than this")
-          .only(virtual_time),
-      list("simulated.deaths_s", AT(deaths_s), from_0,
-           "virtual seconds after which each rank dies; 0 or missing: never")
-          .only(virtual_time),
-      kib("simulated.window_kb", AT(simulated.window_bytes), 256, {1, 1048576},
-          "bytes that may be in flight before a send waits, in 1024 bytes")
-          .only(virtual_time),
-      whole("measure.skip_steps", AT(run.left_out_steps), 0, count,
-            "each worker's first steps that rates and means leave out: connections and caches are then warm"),
-      folder("run.folder", AT(run.folder), "runs", "the folder in which run folders are made"),
-      word("run.name", AT(run.name), "", "name of the run's folder; empty: made from what runs"),
-      whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count,
-            "epochs between two checkpoints; 0: only at the end")
-          .only(computed),
-      duration("run.sample_s", AT(run.sample_every), 1, 0.5, {0, 3600},
-               "seconds between two samples of CPU, memory and network; 0: none")
-          .only(real_time),
-      flag(
-          "run.trace", AT(run.trace), false,
-          "write trace-RANK.json: every pass, exchange and message, for Perfetto, chrome://tracing and ripieno report"),
   };
 }
 #undef AT
@@ -393,7 +311,11 @@ std::vector<Setting> table() {
 }  // namespace
 
 const std::vector<Setting>& all_settings() {
-  static const std::vector<Setting> all = table();
+  static const std::vector<Setting> all = [] {
+    std::vector<Setting> rows = table();
+    for (Setting& row : running_settings()) rows.push_back(std::move(row));
+    return rows;
+  }();
   return all;
 }
 

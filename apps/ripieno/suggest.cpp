@@ -4,6 +4,7 @@
 
 #include "apps/ripieno/settings.h"
 #include "ripieno/core/edit_distance.h"
+#include "ripieno/core/guessed_words.h"
 
 namespace ripieno::program {
 namespace {
@@ -27,6 +28,7 @@ std::vector<std::string> long_options(const CLI::App& command) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known, std::size_t edits) {
+  if (const GuessedWord* guess = guessed(word, {known.begin(), known.end()})) return std::string(guess->meant);
   std::string found;
   std::size_t least = std::min(edits, word.size() / 2) + 1;
   for (const std::string& one : known) {
@@ -64,10 +66,14 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
                                    [](const std::string& one) { return one.size() > 1 && one.front() == '-'; });
   if (option == left.end()) return "";
   const std::vector<std::string> options = long_options(command);
-  const std::string word = plain(*option),
-                    key = std::count(options.begin(), options.end(), "set") > 0 ? likely_key(word) : "";
+  const std::string word = plain(*option);
+  const LikelyKey likely = std::count(options.begin(), options.end(), "set") > 0 ? likely_key(word) : LikelyKey{};
+  const std::string& key = likely.key;
   std::string dashed = word;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
+  const auto with_note = [](std::string_view note) { return note.empty() ? "" : text(" (", note, ")"); };
+  if (const GuessedWord* guess = guessed(word, {options.begin(), options.end()}))
+    return text("; did you mean --", guess->meant, "?", with_note(guess->note));
   const std::string close = nearest(dashed, options);
   if (!close.empty() && (key.empty() || edit_distance(dashed, close) <= 1))
     return text("; did you mean --", close, "?");
@@ -79,7 +85,7 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
   } else if (at != words.end() && at + 1 != words.end() && !(at + 1)->starts_with('-')) {
     value = *(at + 1);
   }
-  return text("; did you mean --set ", key, "=", value, "?");
+  return text("; did you mean --set ", key, "=", value, "?", with_note(likely.note));
 }
 
 }  // namespace ripieno::program

@@ -8,8 +8,8 @@
 
 namespace ripieno::program {
 
-/// The nearest known word, if `word` may be a misspelling of it, with at most `edits` edits, or its beginning; else
-/// empty.
+/// The known word that `word` stands for (core/guessed_words.h); else the nearest, if `word` may be a misspelling of
+/// it, with at most `edits` edits, or its beginning; else empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& known, std::size_t edits = 3);
 
 /// "; did you mean NEAREST?", or nothing.

@@ -1,16 +1,22 @@
 #include "apps/ripieno/train.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "apps/ripieno/done_runs.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/replay.h"
+#include "apps/ripieno/saved_states.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/launch/shell.h"
 #include "ripieno/observe/run_lock.h"
 #include "ripieno/report/merge.h"
 
@@ -50,8 +56,18 @@ Settings without_namespaces(Settings settings, ProgressBar& progress) {
   return settings;
 }
 
+bool can_be_stopped(const Settings& settings) {
+  return !settings->compute.replayed && !strategy_of(settings).traits.own_pace;
+}
+
+void tell_interrupt(const Settings& settings, ProgressBar& progress) {
+  progress.line(can_be_stopped(settings)
+                    ? "interrupted: saves at the end of the step, or where the strategy can; once more ends at once"
+                    : "interrupted");
+}
+
 std::vector<report::Summary> run_processes(const Settings& settings, const RunFolder& folder, const std::string& resume,
-                                           ProgressBar& progress) {
+                                           ProgressBar& progress, int* interrupted) {
   std::vector<report::Summary> ranks;
   launch::LocalJob job;
   job.workers = ranks_of(settings);
@@ -59,6 +75,11 @@ std::vector<report::Summary> run_processes(const Settings& settings, const RunFo
   const std::unique_ptr<launch::Lab> lab = lab_of(settings, &job, progress);
   job.command = {launch::own_program(), "worker", folder.path().string()};
   job.forks = true;
+  job.saves = can_be_stopped(settings);
+  job.on_interrupt = [&](int signal) {
+    *interrupted = signal;
+    tell_interrupt(settings, progress);
+  };
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
   std::set<int> ended, lost;  // ranks; of the lost ones none was needed
   job.on_loss = [&](const launch::Failure& loss) {
@@ -91,7 +112,7 @@ Task<> until_death(transport::Network* network, int rank, Task<> work, ProgressB
 }
 
 std::vector<report::Summary> run_virtually(const Settings& settings, const RunFolder& folder, const std::string& resume,
-                                           const model::Zoo& zoo, ProgressBar& progress) {
+                                           const model::Zoo& zoo, ProgressBar& progress, int* interrupted) {
   const int size = ranks_of(settings);
   const auto runtime = virtual_runtime(settings->seed);
   const transport::Transport& transport = transport::find_transport(settings->transport.kind);
@@ -99,14 +120,23 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
   std::vector<RankEnd> ends(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
   std::optional<strategy::ComputeProfile> profile;  // all ranks have agreed on settings before they ask for it
-  const auto common = [&profile, &zoo](const Settings& its) {
-    if (!profile) profile = profile_here(its, zoo);
+  const auto common = [&profile, &zoo, &progress](const Settings& its) {
+    if (profile) return *profile;
+    const KeptProfile kept = profile_here(its, zoo);
+    if (const std::string doubt = doubt_of(kept); !doubt.empty())
+      progress.message(0, {{"type", "note"}, {"text", doubt}});
+    profile = kept.profile;
     return *profile;
   };
   for (int rank = 0; rank < size; ++rank) {
-    RankTask task{settings, folder,
-                  {},       [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); },
-                  rank,     common};
+    const auto show = [&progress, rank, interrupted](const nlohmann::json& message) {
+      if (message.value("type", "") == "interrupted") {
+        *interrupted = message.at("signal");
+      } else {
+        progress.message(rank, message);
+      }
+    };
+    RankTask task{settings, folder, {}, show, false, rank, common};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<transport::CountedEndpoint>(network->endpoint(rank));
     Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ends[rank]), &progress);
@@ -122,6 +152,39 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
 }
 
 }  // namespace
+
+Settings as_before(const Settings& asked, const std::string& resume) {
+  const RunFolder from(resume);
+  if (resume.empty() || !std::filesystem::exists(from.asked()) || read_file(from.asked()) != asked.to_toml())
+    return asked;
+  Settings settings;
+  settings.load(from.config());
+  return settings;
+}
+
+std::string first_asked(const Settings& settings, const std::string& resume) {
+  const RunFolder from(resume);
+  const bool goes_on =
+      !resume.empty() && std::filesystem::exists(from.asked()) && read_file(from.config()) == settings.to_toml();
+  return goes_on ? read_file(from.asked()) : settings.to_toml();
+}
+
+WayOn way_on(const Settings& settings, const RunFolder& folder, const std::string& resume) {
+  const auto command = [](const std::string& run) { return "ripieno train --resume " + launch::shell_word(run); };
+  if (settings->compute.replayed) return {"a replay learns nothing, so nothing is saved", ""};
+  try {
+    const SavedStates::Saved saved = SavedStates(folder, ranks_of(settings)).newest_of(0);
+    return {"saved " + described(saved.point), command(folder.path().string())};
+  } catch (const Error&) {  // there is none
+  }
+  if (!resume.empty()) return {"nothing more is saved than what it went on from", command(resume)};
+  if (strategy_of(settings).traits.own_pace) {
+    return {text("nothing is saved: the workers of ", settings->strategy,
+                 " are never at the same step, so it can be saved at its end only"),
+            ""};
+  }
+  return {"nothing is saved", ""};
+}
 
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
@@ -150,27 +213,39 @@ void find_data(Settings& settings) {
   }
 }
 
-TrainResult train(const Settings& asked, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
+TrainResult train(const Settings& asked, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress,
+                  int* interrupted) {
   check_can_start(ranks_of(asked), asked->transport.kind, asked.shown("transport.kind"), "or leave it at tcp");
-  const Settings settings = without_namespaces(asked, progress);
+  const Settings settings = without_namespaces(as_before(asked, resume), progress);
+  int signal = 0;
+  if (!interrupted) interrupted = &signal;
   if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = create_run(settings);
   const observe::RunLock running(folder.path());
-  if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
-  if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings->in_virtual_time();
   const auto merge = [&] {
     if (settings->run.trace) merge_traces(folder, ranks_of(settings));
   };
   std::vector<report::Summary> ranks;
   try {
-    ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)
-                      : run_processes(settings, folder, resume, progress);
+    if (const std::string first = first_asked(asked, resume); first != settings.to_toml())
+      write_file(folder.asked(), first);
+    if (!resume.empty()) note_resumed(folder, resume);
+    ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress, interrupted)
+                      : run_processes(settings, folder, resume, progress, interrupted);
+  } catch (const launch::Interrupted& end) {
+    progress.clear();
+    merge();
+    *interrupted = end.signal();
+    const auto [saved, command] = way_on(settings, folder, resume);
+    RunFolder::remove_if_nothing_came(folder.path());
+    throw launch::Interrupted(end.signal(), saved, command);
   } catch (...) {
     try {
       merge();                         // shows what happened before the error
     } catch (const std::exception&) {  // the error that ended the job is reported instead
     }
+    RunFolder::remove_if_nothing_came(folder.path());
     throw;
   }
   progress.clear();

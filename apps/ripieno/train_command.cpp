@@ -5,6 +5,7 @@
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/done_runs.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
 #include "apps/ripieno/on_hosts.h"
@@ -43,6 +44,15 @@ Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>
        chooses ? "--set seeds=1" : "--only " + recipe.cells[0].name, ", or make them all with ripieno compare");
 }
 
+/// The folder in which a run's folder is.
+std::string folder_of(const std::filesystem::path& run) {
+  std::filesystem::path path = run.lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (path.filename() == "." || path.filename() == "..") path = std::filesystem::absolute(path).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.has_parent_path() ? path.parent_path().string() : ".";
+}
+
 /// With --resume the settings are those of the resumed run; else a recipe's, or the defaults. `aloud`: prints notes.
 Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo, bool aloud) {
   std::vector<std::string> sets = arguments.recipe.sets;
@@ -63,8 +73,11 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo, boo
     if (!arguments.recipe.recipe.empty())
       fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
     Recipe run = load_recipe(open_run(arguments.resume).config(), sets);
+    Settings& settings = run.cells.at(0).settings;
+    if (settings.origin("run.folder") != "--set")  // it may have been moved
+      settings.assign("run.folder", folder_of(arguments.resume), {"--resume"});
     tell_idle(run.cells, zoo, aloud);
-    return run.cells.at(0).settings;
+    return settings;
   }
   if (arguments.recipe.recipe.empty()) {
     Recipe defaults = load_recipe_text("", "defaults", sets);
@@ -86,7 +99,7 @@ void show(const TrainResult& result, const std::string& format) {
 Settings settled(const TrainArguments& arguments, const CommandContext& context, const launch::Placement& place) {
   Settings settings = settings_of(arguments, context.zoo, place.rank == 0);
   find_data(settings);
-  if (place.world_size > 1) fit_to_world(place, &settings);
+  fit_to_world(place, &settings);
   settle_measure(&settings);
   if (!arguments.recipe.print_config) check_job(settings, context.zoo);
   return settings;
@@ -95,7 +108,8 @@ Settings settled(const TrainArguments& arguments, const CommandContext& context,
 void train_alone(const TrainArguments& arguments, const CommandContext& context, const Settings& settings) {
   ProgressBar progress = ProgressBar::automatic();
   progress.title(settings->strategy);
-  show(train(settings, arguments.resume, context.zoo, progress), context.format);
+  const std::string resume = arguments.resume.empty() ? run_to_go_on_from(settings) : arguments.resume;
+  show(train(settings, resume, context.zoo, progress), context.format);
 }
 
 /// A launcher of ours shows the progress of its ranks; under others, rank 0 does.
@@ -126,9 +140,14 @@ void train_on_hosts(const TrainArguments& arguments) {
   job.command = own_command_line();
   ProgressBar progress = ProgressBar::automatic();
   progress.title("train");
+  job.saves = true;
+  job.on_interrupt = [&](int) { progress.line("interrupted: saves, if the strategy can; once more ends at once"); };
+  WayOn more;
   job.on_message = [&](int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "title") {
       progress.title(message.value("text", ""));
+    } else if (message.contains("saved")) {
+      more = {message.at("saved"), message.at("command")};
     } else {
       progress.message(rank, message);
     }
@@ -138,7 +157,12 @@ void train_on_hosts(const TrainArguments& arguments) {
     std::cerr << text("[rank ", rank, "] ", line, "\n") << std::flush;
   };
   job.on_loss = [&](const launch::Failure& loss) { progress.loss(loss.error.what()); };
-  launch::run_on_hosts(job);
+  try {
+    launch::run_on_hosts(job);
+  } catch (const launch::Interrupted& interrupted) {
+    progress.clear();
+    throw launch::Interrupted(interrupted.signal(), more.saved, more.command);
+  }
   progress.clear();
 }
 

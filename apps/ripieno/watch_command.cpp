@@ -77,13 +77,15 @@ class Watch {
     for (const report::RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
     std::string line = name;
     if (now.is_planned) line += text(" ▕", bar(now.fraction, 20), "▏ ", report::format_percent(now.fraction, 0));
-    line += text("  epoch ", epoch + 1, now.epochs > 0 ? text("/", now.epochs) : "", "  ",
-                 report::format_count(now.images_per_second), " images/s");
+    line += text("  epoch ", epoch + 1, now.epochs > 0 ? text("/", now.epochs) : "", "  ");
+    const bool waits = running && !finished && now.still > 0;  // then no rate and no time left are true
+    line +=
+        waits ? report::waiting_for(now.awaited, now.still) : report::format_count(now.images_per_second) + " images/s";
     if (finished) {
       line += "  ended";
     } else if (!running) {
       line += "  ended unfinished: it was killed, or failed";
-    } else if (now.seconds_left) {
+    } else if (now.seconds_left && !waits) {
       line += "  " + clock_time(*now.seconds_left) + " left";
     }
     if (now.accuracy) line += "  test " + report::format_percent(*now.accuracy);

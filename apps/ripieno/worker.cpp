@@ -4,6 +4,7 @@
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
+#include "ripieno/launch/local.h"
 #include "ripieno/train/torch_error.h"
 
 namespace ripieno::program {
@@ -15,6 +16,9 @@ void run_part(launch::Control& control, const std::function<void()>& part) {
   };
   try {
     part();
+  } catch (const launch::Interrupted& interrupted) {
+    if (control.has_listener()) throw Reported{static_cast<ErrorKind>(128 + interrupted.signal())};
+    throw;
   } catch (const Error& error) {
     report(error);
     throw;
@@ -25,7 +29,8 @@ void run_part(launch::Control& control, const std::function<void()>& part) {
 }
 
 void tell(launch::Control& control, const nlohmann::json& message) {
-  message.value("type", "") == "survives" ? control.deliver(message) : control.send(message);
+  const std::string type = message.value("type", "");
+  type == "survives" || type == "stopped" ? control.deliver(message) : control.send(message);
 }
 
 void run_worker(const std::filesystem::path& path, const std::string& resume, const model::Zoo& zoo) {
@@ -41,8 +46,8 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
       fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ",
            ranks_of(settings));
     }
-    RankTask task{
-        settings, folder, {}, [&](const nlohmann::json& message) { tell(control, message); }, place.local_rank};
+    RankTask task{settings, folder,          {}, [&](const nlohmann::json& message) { tell(control, message); },
+                  true,     place.local_rank};
     if (!resume.empty()) task.resume = resume;
     RankEnd end;
     cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &end));

@@ -37,6 +37,12 @@ def rounds(name, options, seeds, asked, sides, folder=comparison.ROOT / "bench/k
     return found
 
 
+def all_of(name, folder=comparison.ROOT / "bench/kept"):
+    """Every record that is kept, of any machine."""
+    path = folder / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def values(records, side, key):
     return [each["sides"][side][key] for each in records]
 

@@ -153,9 +153,10 @@ class Endings(unittest.TestCase):
 
 class Adviser(unittest.TestCase):
     def test_orders_agree_over_what_was_told_apart(self):
-        cells = [adviser.Cell("a", 1, 0.01, 1.1), adviser.Cell("b", 2, 0.01, 2.3), adviser.Cell("c", 3, 0.6, 2.2), adviser.Cell("d", 3.5, 0.1, 2)]
+        seeds = {"a": (1, 1.01), "b": (2, 2.01), "c": (3, 3.1), "d": (3.1, 3)}
+        cells = [adviser.Cell(name, seeds[name][0], 0, own, dict(enumerate(seeds[name]))) for name, own in zip("abcd", (1.1, 2.3, 2.2, 2))]
         self.assertEqual(adviser.tau(cells[:2]), (1, 1))
-        found, pairs = adviser.tau(cells)  # c and d overlap; b is projected after c and d
+        found, pairs = adviser.tau(cells)  # seeds differ on c and d; b is projected after c and d
         self.assertEqual(pairs, 5)
         self.assertAlmostEqual(found, (3 - 2) / 5)
         self.assertEqual(adviser.winners_place(cells), ("a", 1))

@@ -188,9 +188,8 @@ def train(model, engine, batches, steps):
                 loss = F.cross_entropy(engine(images), labels, label_smoothing=SMOOTHING)
             loss.backward()
             for group, rate in groups:
-                group["lr"] = rate * (1 - step / (per_epoch * OPTIONS.epochs))
-                if group["params"][0] is model.whiten.bias:  # rests once it has no gradient
-                    group["lr"] *= max(0, 1 - step / (per_epoch * WHITEN_EPOCHS))
+                is_first = group["params"][0] is model.whiten.bias  # a schedule of its own; rests once it has no gradient
+                group["lr"] = rate * max(0, 1 - step / (per_epoch * (WHITEN_EPOCHS if is_first else OPTIONS.epochs)))
             sgd.step()
             muon.step()
             sgd.zero_grad()

@@ -5,8 +5,8 @@
         optimizer.zero_grad()
         loss(model(inputs), targets).backward()
         agreement.step()    # in place of optimizer.step()
-    agreement.finish()      # all ranks now hold the weights that they have agreed on"""
-from collections.abc import Mapping
+    agreement.finish()      # all ranks now hold the strategy's consensus"""
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.distributed as dist
@@ -20,10 +20,13 @@ __all__ = ["Agreement", "agree"]
 class _UsersOptimiser:
     """What the library asks of an optimiser."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, before_update: Callable[[], object] | None) -> None:
         self._optimizer = optimizer
+        self._before_update = before_update
 
     def step(self) -> None:
+        if self._before_update is not None:
+            self._before_update()
         self._optimizer.step()
 
     def rates(self) -> list[float]:
@@ -34,6 +37,9 @@ class _UsersOptimiser:
 
     def on_servers(self) -> dict[str, object]:
         """The optimiser with which parameter servers do the same."""
+        if self._before_update is not None:
+            raise ValueError("before_update has no effect with parameter servers, which step in place of your optimiser; leave it out, or "
+                             "take a strategy whose workers step themselves")
         names = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
         kind = type(self._optimizer)
         if kind not in names:
@@ -65,15 +71,15 @@ class Agreement:
     def step(self, samples: int | None = None) -> None:
         """This rank's gradients are complete; returns when the model holds the weights of the next forward pass.
 
-        All ranks call it, equally often except with ps-async and ps-ssp. Clip gradients before. `samples`: of this rank's batch, with
-        uneven_batches=True."""
+        All ranks call it, equally often except with ps-async and ps-ssp. Clip gradients in agree()'s before_update: before this call they
+        are this rank's own, not yet averaged. `samples`: of this rank's batch, with uneven_batches=True."""
         if samples is None:
             self._core.step()
         else:
             self._core.step(samples)
 
     def finish(self) -> None:
-        """Ends the agreement, on all ranks: the model then holds what they have agreed on, the same everywhere."""
+        """Ends the agreement, on all ranks: the model then holds the strategy's consensus (docs/strategies.md), the same everywhere."""
         self._core.finish()
 
     @property
@@ -87,7 +93,8 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
           local_epochs: int = 1, deltas: bool = False, batch_norm: str = "mean", outer: Mapping[str, float] | None = None,
           codec: str = "auto", codec_options: Mapping[str, object] | None = None, route: str = "auto", small_route: str = "auto",
           small_kb: int = 0, segment_kb: int = 0, bucket_mb: float = 25, seed: int = 0, steps_per_epoch: int = 0,
-          samples_per_epoch: int = 0, uneven_batches: bool = False, own_rates: bool = False) -> Agreement:
+          samples_per_epoch: int = 0, uneven_batches: bool = False, own_rates: bool = False,
+          before_update: Callable[[], object] | None = None) -> Agreement:
     """Begins to agree: all ranks of the group call it, with the same module, strategy and options.
 
     All get rank 0's parameters and buffers. The module must be on one device, in fp32 or fp64; its parameters become views of one flat
@@ -102,6 +109,8 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
     steps_per_epoch: this rank's; needed by federated averaging, whose ranks weigh samples_per_epoch. uneven_batches: step() is told
     each batch's samples, by which batches count; else all batches count alike. own_rates: ranks that step by themselves (local-sgd,
     diloco, gossip-*, ring-passes, ring-groups, fed*) may have learning rates of their own; else those that differ are an error.
+    before_update: called whenever the optimizer is about to step, when `.grad` holds what it steps on (the average, with strategies that
+    average gradients): clip gradients there. Not with ps-*, whose servers step.
 
     ValueError: an unknown strategy or option, or what cannot work, with the reason. DistBackendError: ranks differ in model, strategy
     or options, or one was lost."""
@@ -117,5 +126,5 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
         raise ValueError("the optimiser is LBFGS, which computes the loss again within a step, on gradients that nobody averages; "
                          "take another")
     core = _ripieno.Agreement(backend_of(group), list(module.named_parameters()), list(module.named_buffers()),
-                              _UsersOptimiser(optimizer), strategy, options)
+                              _UsersOptimiser(optimizer, before_update), strategy, options)
     return Agreement(core, strategy, codec)

@@ -57,18 +57,20 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
     train, test: DataFrames with a column `image` of 784 bytes (28 x 28 pixels) and a column `label`, in place of data.name and
     data.folder; each host gets all of them. Without them, the recipe's data are looked for on each host.
 
-    ValueError: a DataFrame does not fit, or there is no recipe to choose from. TrainingFailed: a rank has failed; all have ended."""
+    ValueError: an argument or a DataFrame does not fit. OSError: the recipe cannot be read. TrainingFailed: a rank has failed; all
+    have ended."""
+    _check(recipe, workers, sets, train, test)
     text = pathlib.Path(recipe).read_text() if recipe else ""
     if (train is None) != (test is None):
         raise ValueError("train and test go together: give both DataFrames or none")
     if (scale or only) and not recipe:
         raise ValueError("scale and only choose one of a recipe's runs: give the recipe, too")
+    if "run.folder" in (sets or {}):
+        raise ValueError("run.folder is each task's own: say by `folder` where the driver is to put the run")
     chosen = [word for option, value in (("--scale", scale), ("--only", only)) if value for word in (option, value)]
     context = spark.sparkContext
     data = context.broadcast({} if train is None else _as_mnist(train, test))
     sets = dict(sets or {})
-    if "run.folder" in sets:
-        raise ValueError("run.folder is each task's own: say by `folder` where the driver is to put the run")
 
     def task(_):
         yield _rank(text, sets, program, data.value, chosen)
@@ -79,6 +81,21 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
         raise TrainingFailed(_cause(failed))
     written, = [rank["run"] for rank in ranks if rank["run"]]
     return Result(*_unpack(written, pathlib.Path(folder)))
+
+
+def _check(recipe, workers, sets, train, test):
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise ValueError(f"workers is {workers!r}: give a whole number of at least 1")
+    if recipe and not isinstance(recipe, (str, os.PathLike)):
+        raise ValueError(f"recipe is {recipe!r}: give a file's path, or \"\" for the defaults")
+    if sets is not None and not hasattr(sets, "items"):
+        raise ValueError(f"sets is {sets!r}: give a dict of keys and values")
+    asked = str((sets or {}).get("workers", workers))
+    if not asked.isdigit() or int(asked) > workers:  # fewer leave tasks for servers
+        raise ValueError(f"workers is {workers}, but sets has workers = {asked}: leave the latter out")
+    for name, frame in (("train", train), ("test", test)):
+        if frame is not None and not hasattr(frame, "columns"):
+            raise ValueError(f"{name} is {type(frame).__name__}: give a DataFrame")
 
 
 def _rank(recipe, sets, program, data, chosen):
@@ -174,10 +191,11 @@ def _as_mnist(train, test):
             raise ValueError(f"a DataFrame needs the columns image and label, but one has {', '.join(frame.columns)}")
         images, labels = bytearray(), bytearray()
         for row in frame.select("image", "label").toLocalIterator():
-            if row.image is None or len(row.image) != 784 or row.label is None or not 0 <= row.label <= 9:
+            image, label = row.image, row.label
+            if not isinstance(image, (bytes, bytearray)) or len(image) != 784 or not isinstance(label, int) or not 0 <= label <= 9:
                 raise ValueError(f"row {len(labels)} of {name} is not an image of 784 bytes with a label from 0 to 9")
-            images += row.image
-            labels.append(row.label)
+            images += image
+            labels.append(label)
         files[f"{name}-images-idx3-ubyte.gz"] = gzip.compress(struct.pack(">4i", 0x803, len(labels), 28, 28) + images)
         files[f"{name}-labels-idx1-ubyte.gz"] = gzip.compress(struct.pack(">2i", 0x801, len(labels)) + labels)
     return files

@@ -119,15 +119,14 @@ Backend::Begun Backend::begin_next(Order& order, const Asked& asked, Operation o
 }
 
 Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
-                                 Shapes shapes, int generation) {
+                                 BucketLayout layout) {
   const HostTensor host(numbers);
   Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
   const std::lock_guard lock(order_);
   Members& now = members();
   averages->serve(this, meetings_);
-  Operation operation = [averages, bucket, host, shapes = std::move(shapes), generation,
-                         before = now.last_average](Ground ground) {
-    return averages->average(ground, before, bucket, host, shapes, generation);
+  Operation operation = [averages, bucket, host, layout = std::move(layout), before = now.last_average](Ground ground) {
+    return averages->average(ground, before, bucket, host, layout);
   };
   Begun begun = begin_next(*now.order, asked, std::move(operation));
   now.last_average = begun.over;
@@ -161,8 +160,8 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   if (asked.root >= 0) roots->begins(asked.title, work->getSequencenumber(), asked.root);
   const std::shared_ptr<Event> compared = asked.root < 0 && !asked.is_apart ? roots->latest() : nullptr;
   std::exception_ptr error;
-  const auto expire = [&] {
-    std::exception_ptr late = too_late(*work, asked);
+  const auto expire = [&](const transport::Hang& hang) {
+    std::exception_ptr late = too_late(*work, asked, hang);
     fail_all(late);
     return late;
   };

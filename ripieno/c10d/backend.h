@@ -136,8 +136,7 @@ class Backend final : public ::c10d::Backend {
 
   /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group
   /// alone.
-  Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes,
-                 int generation = 0);
+  Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, BucketLayout layout);
 
   /// How this rank reaches each other rank: "shared memory", "tcp".
   std::vector<std::string> ways() const;
@@ -227,7 +226,7 @@ class Backend final : public ::c10d::Backend {
   /// Because of an error, which getError() then tells.
   void fail_all(const std::exception_ptr& error);
   void tell_launcher(const std::exception_ptr& error);
-  std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
+  std::exception_ptr too_late(const PendingWork& work, const Asked& asked, const transport::Hang& hang) const;
   std::exception_ptr in_context(const std::exception_ptr& error, const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"
   const char* title(const char* operation) const;

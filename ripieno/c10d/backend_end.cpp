@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "ripieno/c10d/backend.h"
+#include "ripieno/c10d/limits.h"
 
 namespace ripieno::c10d {
 
@@ -26,12 +27,11 @@ void Backend::part(const std::string& why) {
   is_parting_ = false;
 }
 
-std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked) const {
-  const std::vector<int> awaited = members_->comm.endpoint().awaited();
-  return std::make_exception_ptr(
-      Error(ErrorKind::peer, text("rank ", rank_, ": ", described(asked, work.getSequencenumber()),
-                                  " has timed out after its timeout of ", seconds(limit_of(asked.timeout)), " s",
-                                  awaited.empty() ? std::string() : text(": it waits for ", list_of(awaited)))));
+std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked, const transport::Hang& hang) const {
+  return std::make_exception_ptr(Error(
+      ErrorKind::peer,
+      text("rank ", rank_, ": ", described(asked, work.getSequencenumber()), " has timed out after its timeout of ",
+           seconds(limit_of(asked.timeout)), " s", because_of(members_->comm.endpoint().awaited(), hang))));
 }
 
 /// A mismatch tells of messages, which may be parts of what the user has called.

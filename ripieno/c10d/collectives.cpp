@@ -78,6 +78,7 @@ const Route& route_for(const Ground& ground, const NumberSpan& numbers) {
 Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining) {
   collective::ExecuteOptions options = options_on(ground, numbers.type);
   options.reduction = *combining.on_the_way;
+  options.weight = combining.factor;
   const Route& route = route_for(ground, numbers);
   // Numbers of a user's own memory are copied for their peers: in pieces that stay in the cache.
   constexpr std::size_t piece = 512 << 10;
@@ -95,10 +96,9 @@ Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining
   do {
     const std::size_t end = std::min(numbers.count, begin + most);
     const NumberSpan part = numbers.slice(begin, end);
-    if (combining.factor != 1) numeric::scale(part, combining.factor);
     Task<> reducing = collective::all_reduce(route, ground.comm, part, options);
     co_await std::move(reducing);
-    if (combining.is_mean) numeric::divide(part, ground.comm.size());
+    if (combining.divisor != 1) numeric::finish_mean(part, combining.divisor);
     begin = end;
   } while (begin < numbers.count);
 }
@@ -130,7 +130,7 @@ Task<> combine_all(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, const 
 }
 
 Task<> all_reduce_one(Ground ground, HostTensor tensor, ::c10d::ReduceOp op) {
-  const Combining combining = combining_of(op, tensor.host().scalar_type());
+  const Combining combining = combining_of(op, tensor.host().scalar_type(), ground.comm.size());
   Task<> reducing = combining.on_the_way ? all_reduce_numbers(ground, tensor.numbers(), combining)
                                          : combine_all(ground, tensor, op, "all_reduce");
   co_await std::move(reducing);
@@ -186,18 +186,18 @@ Task<> reduce(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, int root) {
   const bool is_root = ground.comm.rank() == root;
   // A rank on the way keeps partial sums in it.
   const HostTensor mine = is_root ? tensor : joined({tensor});
-  const Combining combining = combining_of(op, mine.host().scalar_type());
+  const Combining combining = combining_of(op, mine.host().scalar_type(), ground.comm.size());
   if (combining.on_the_way) {
     collective::ExecuteOptions options = options_on(ground, mine.numbers().type);
     options.reduction = *combining.on_the_way;
+    options.weight = combining.factor;
     options.root = root;
     const std::string operation = label(text("reduce ", name_of(op), " ", root));
     options.operation = operation;
-    if (combining.factor != 1) numeric::scale(mine.numbers(), combining.factor);
     Task<> reducing =
         collective::run_collective(collective::default_route(Collective::reduce), ground.comm, mine.numbers(), options);
     co_await std::move(reducing);
-    if (combining.is_mean && is_root) numeric::divide(mine.numbers(), ground.comm.size());
+    if (combining.divisor != 1 && is_root) numeric::finish_mean(mine.numbers(), combining.divisor);
   } else {
     Task<> combining_all = combine_all(ground, mine, op, "reduce");
     co_await std::move(combining_all);
@@ -207,7 +207,7 @@ Task<> reduce(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, int root) {
 
 Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::ReduceOp op) {
   const int rank = ground.comm.rank(), size = ground.comm.size();
-  const Combining combining = combining_of(op, output.host().scalar_type());
+  const Combining combining = combining_of(op, output.host().scalar_type(), size);
   const std::size_t part = inputs[0].size();
   bool alike = true;
   for (int i = 0; i < size; ++i) alike = alike && inputs[i].size() == part;
@@ -220,14 +220,14 @@ Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::Re
     const NumberSpan numbers(all.data(), bytes / size_of(type), type);
     collective::ExecuteOptions options = options_on(ground, type);
     options.reduction = *combining.on_the_way;
+    options.weight = combining.factor;
     const std::string operation = label(text("reduce_scatter ", name_of(op)));
     options.operation = operation;
-    if (combining.factor != 1) numeric::scale(numbers, combining.factor);
     Task<> reducing = collective::run_collective(collective::find_route("ring", Collective::reduce_scatter),
                                                  ground.comm, numbers, options);
     co_await std::move(reducing);
     copy(output.bytes(), all.subspan(static_cast<std::size_t>(rank) * part, part));
-    if (combining.is_mean) numeric::divide(output.numbers(), size);
+    if (combining.divisor != 1) numeric::finish_mean(output.numbers(), combining.divisor);
   } else {
     // One part after the other, each to its rank.
     std::vector<HostTensor> parts;
@@ -348,6 +348,18 @@ Task<> meet(Ground ground, std::string operation) {
   combining.label = called;
   Task<> meeting = all_reduce_numbers(ground, NumberSpan(std::span<float>(&nothing, 1)), combining);
   co_await std::move(meeting);
+}
+
+Task<> compare(Ground ground, std::uint64_t code, bool* alike) {
+  constexpr int half = 32;  // bits, which fp64 holds exactly
+  const auto low = static_cast<double>(static_cast<std::uint32_t>(code)), high = static_cast<double>(code >> half);
+  double extremes[] = {low, high, -low, -high};
+  Combining combining;
+  combining.on_the_way = collective::Reduction::maximum;
+  combining.label = "comparison";
+  Task<> comparing = all_reduce_numbers(ground, NumberSpan(std::span<double>(extremes)), combining);
+  co_await std::move(comparing);
+  *alike = extremes[0] == -extremes[2] && extremes[1] == -extremes[3];
 }
 
 }  // namespace ripieno::c10d

@@ -45,5 +45,7 @@ Task<> all_to_all(Ground ground, Parts outputs, Parts inputs);
 Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op);
 /// Returns when all ranks have called it. Error(mismatch): a rank has begun another operation there.
 Task<> meet(Ground ground, std::string operation = "barrier");
+/// Sets `alike` to whether all ranks have the same code.
+Task<> compare(Ground ground, std::uint64_t code, bool* alike);
 
 }  // namespace ripieno::c10d

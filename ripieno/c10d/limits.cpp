@@ -7,13 +7,18 @@ namespace ripieno::c10d {
 
 Duration waiting_limit(Backend& group) { return std::min(longest_limit, group.getBackendOptions()->timeout); }
 
+std::string because_of(const std::vector<int>& awaited, const transport::Hang& hang) {
+  if (awaited.empty()) return {};
+  const bool goes_on = hang.culprits != awaited && !hang.known.empty();
+  return text(": it waits for ", list_of(awaited), goes_on ? " (" + hang.known + ")" : "");
+}
+
 Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
                     std::function<void(std::exception_ptr)> give_up) {
-  const auto expire = [&] {
-    const std::vector<int> awaited = comm.endpoint().awaited();
-    auto late = std::make_exception_ptr(Error(
-        ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ", seconds(limit),
-                              " s", awaited.empty() ? std::string() : ": it waits for " + list_of(awaited))));
+  const auto expire = [&](const transport::Hang& hang) {
+    auto late = std::make_exception_ptr(
+        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
+                                    seconds(limit), " s", because_of(comm.endpoint().awaited(), hang))));
     give_up(late);
     return late;
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "ripieno/collective/communicator.h"
@@ -9,13 +10,24 @@
 namespace ripieno::c10d {
 
 /// From its making to its end. At the limit calls `expire`, which must end the operation and returns
-/// why (null: it has just ended). A peer that hangs may still read the operation's memory in place, and keep it from
-/// ending: telling_limit later the connections to such peers end, too. Used on the runtime's thread alone.
+/// why (null: it has just ended). An `expire` that takes a transport::Hang is told of the ranks at which the waiting
+/// ends: the others are asked first, which takes a second or so (Endpoint::find_hang). A peer that hangs may still
+/// read the operation's memory in place, and keep it from ending: telling_limit later the connections to such peers
+/// end, too. Used on the runtime's thread alone.
 class TimeLimit {
  public:
-  TimeLimit(collective::Communicator comm, Duration limit, std::function<std::exception_ptr()> expire)
-      : comm_(std::move(comm)), expire_(std::move(expire)) {
-    call_in(limit, [this] { give_up(); });
+  using Expire = std::function<std::exception_ptr()>;
+  using ExpireBy = std::function<std::exception_ptr(const transport::Hang&)>;
+
+  TimeLimit(collective::Communicator comm, Duration limit, Expire expire) : comm_(std::move(comm)) {
+    call_in(limit, [this, expire = std::move(expire)] { cut_off_after(expire()); });
+  }
+  TimeLimit(collective::Communicator comm, Duration limit, ExpireBy expire) : comm_(std::move(comm)) {
+    call_in(limit, [this, limit, expire = std::move(expire)] {
+      comm_.endpoint().find_hang(limit, [weak = std::weak_ptr(lives_), this, expire](const transport::Hang& hang) {
+        if (!weak.expired()) cut_off_after(expire(hang));
+      });
+    });
   }
   ~TimeLimit() {
     if (timer_) comm_.runtime().cancel(*timer_);
@@ -28,15 +40,14 @@ class TimeLimit {
     Runtime& runtime = comm_.runtime();
     timer_ = runtime.call_at(runtime.now() + time, std::move(act));
   }
-  void give_up() {
+  void cut_off_after(std::exception_ptr error) {
     timer_.reset();
-    const std::exception_ptr error = expire_();
     if (error) call_in(transport::telling_limit, [this, error] { comm_.endpoint().cut_off(error); });
   }
 
   const collective::Communicator comm_;
-  const std::function<std::exception_ptr()> expire_;
   std::optional<Runtime::Timer> timer_;
+  const std::shared_ptr<const bool> lives_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace ripieno::c10d

@@ -162,6 +162,7 @@ Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int c
 Task<> Communicator::duplicate_of(Communicator comm, std::optional<Communicator>* into) {
   Task<std::optional<Communicator>> splitting = comm.split(0);
   *into = co_await std::move(splitting);
+  std::erase_if(comm.state_->taken_along, [](const std::weak_ptr<State>& one) { return one.expired(); });
   comm.takes_along(**into);
 }
 
@@ -185,10 +186,14 @@ Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduc
   return run_collective(find_route("reduce-broadcast"), comm, numbers, options);
 }
 
-Communicator Communicator::renewed() const {
+Communicator Communicator::with_scope_for(std::uint64_t what_for, std::uint64_t number) const {
   std::vector<int> members;
   for (int i = 0; i < size(); ++i) members.push_back(member(i));
-  Communicator anew(state_->endpoint, std::move(members), scope_under(state_->scope, for_renewed, 0), per_node_);
+  return {state_->endpoint, std::move(members), scope_under(state_->scope, what_for, number), per_node_};
+}
+
+Communicator Communicator::renewed() const {
+  Communicator anew = with_scope_for(for_renewed, 0);
   anew.state_->whole = state_->whole;
   return anew;
 }

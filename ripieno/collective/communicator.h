@@ -87,6 +87,10 @@ class Communicator {
   /// After an abort: a communicator of the same members in a new scope. Every member calls it, once.
   Communicator renewed() const;
 
+  /// A communicator of the same members, in a scope of its own for each number, without any message. It does not end
+  /// with this one.
+  Communicator aside(std::uint64_t number) const { return with_scope_for(for_asides, number); }
+
   /// After a loss: a communicator of the members that are alive, in the same order; without a loss, this one. Throws as
   /// Endpoint::survivors.
   Task<Communicator> survivors() const { return survivors_of(*this); }
@@ -147,6 +151,8 @@ class Communicator {
     std::vector<std::weak_ptr<State>> taken_along;  ///< that end with it
   };
   static void abort(State& state, std::exception_ptr error);
+  static constexpr std::uint64_t for_asides = 0x617369646573;  // "asides"
+  Communicator with_scope_for(std::uint64_t what_for, std::uint64_t number) const;
 
   // Coroutines that hold their own copy, since the caller's communicator may be destroyed while they run.
   template <class T>

@@ -8,6 +8,7 @@
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/slot_channels.h"
+#include "ripieno/core/hash.h"
 #include "ripieno/numeric/elementwise.h"
 
 namespace ripieno::collective {
@@ -62,18 +63,14 @@ Factorisation make_plan(const Slot& slot, PowerSgdOptions options) {
   return plan;
 }
 
-/// The unit vector that is furthest from columns [0, j) of P. The columns are orthonormal, so projecting e_k leaves 1 -
-/// |k-th row|^2 of it.
 template <class T>
-Eigen::Index furthest_axis(const Columns<T>& p, Eigen::Index j) {
-  Eigen::Index best = 0;
-  if (j > 0) p.leftCols(j).rowwise().squaredNorm().minCoeff(&best);
-  return best;
+void draw(T* numbers, std::size_t count, Random& random) {
+  std::generate_n(numbers, count, [&] { return static_cast<T>(random.uniform(-1, 1)); });
 }
 
 /// Modified Gram-Schmidt. P has no more columns than rows, and numbers that are finite.
 template <class T>
-void orthogonalise(Columns<T> p) {
+void orthogonalise(Columns<T> p, Random& random) {
   const auto project = [&p](Eigen::Index j) {
     for (Eigen::Index i = 0; i < j; ++i) p.col(j) -= p.col(i).dot(p.col(j)) * p.col(i);
   };
@@ -81,17 +78,28 @@ void orthogonalise(Columns<T> p) {
   for (Eigen::Index j = 0; j < p.cols(); ++j) {
     const T size = p.col(j).cwiseAbs().maxCoeff();
     if (size > 0) p.col(j) /= size;  // so that squares neither overflow nor vanish
-    const T before = p.col(j).norm();
+    T least = dependent * p.col(j).norm();
     project(j);
-    if (!(p.col(j).norm() > dependent * before)) {
-      const Eigen::Index axis = furthest_axis<T>(p, j);
-      p.col(j).setZero();
-      p(axis, j) = 1;
+    while (!(p.col(j).norm() > least)) {  // 0, or dependent: a random direction, which no matrix keeps avoiding
+      draw(p.col(j).data(), static_cast<std::size_t>(p.rows()), random);
+      least = T(0.01) * p.col(j).norm();  // again if the earlier columns leave little of it
       project(j);
     }
     p.col(j) /= p.col(j).norm();
     project(j);  // once more, for what rounding left
     p.col(j) /= p.col(j).norm();
+  }
+}
+
+/// Makes Q the next call's first guess. A column of 0 would never be anything else, and a row of 0 would hide its
+/// column of M for as long as the others fill the rank: zeros become random numbers of the column's size. Powers of two
+/// bring columns near 1, which changes no direction, so that P = M Q neither overflows nor vanishes.
+template <class T>
+void make_guess(Columns<T> q, Random& random) {
+  for (Eigen::Index j = 0; j < q.cols(); ++j) {
+    const T size = q.col(j).cwiseAbs().maxCoeff();
+    const int exponent = size > 0 ? std::ilogb(size) + 1 : 0;
+    for (T& x : q.col(j)) x = x == 0 ? static_cast<T>(random.uniform(-1, 1)) : std::scalbn(x, -exponent);
   }
 }
 
@@ -136,9 +144,11 @@ class PowerSgdAverager final : public Averager {
 
     // All ranks decide alike: the sums' bits are the same everywhere.
     bool finite = all_finite(first);
+    std::vector<Random> random;  // by matrix
     for (const Factored& f : plan.matrices) {
+      random.push_back(draws(slot, memory, f));
       if (p(first, f).allFinite()) {
-        orthogonalise<T>(p(first, f));  // 4.
+        orthogonalise<T>(p(first, f), random.back());  // 4.
       } else {
         p(first, f).setConstant(std::numeric_limits<T>::quiet_NaN());
       }
@@ -154,7 +164,9 @@ class PowerSgdAverager final : public Averager {
       m(numbers, f).noalias() = p(first, f) * q(second, f).transpose();  // 8.
     }
     copy_rest(plan, numbers, first, false);
-    if (finite) memory.staged_q = std::move(second);
+    if (!finite) co_return;
+    for (std::size_t i = 0; i < random.size(); ++i) make_guess<T>(q(second, plan.matrices[i]), random[i]);  // 9.
+    memory.staged_q = std::move(second);
   }
 
   void commit(std::size_t slot) override {
@@ -219,8 +231,17 @@ class PowerSgdAverager final : public Averager {
     if (error_feedback_) memory.error.resize(plan.elements);
     memory.q.resize(plan.q);
     Random random(seed_, slot);
-    for (T& x : memory.q) x = static_cast<T>(random.uniform(-1, 1));
+    draw(memory.q.data(), memory.q.size(), random);
     return memory;
+  }
+
+  /// For what a matrix leaves open. The last Q, a part of the committed state, makes them the same on all ranks, in an
+  /// attempt that is taken again and after a resume, and others in the next call.
+  Random draws(std::size_t slot, Memory& memory, const Factored& f) const {
+    const auto last = q(memory.q, f);
+    const std::string_view bytes(reinterpret_cast<const char*>(last.data()),
+                                 static_cast<std::size_t>(last.size()) * sizeof(T));
+    return Random(Random(seed_, slot).next() ^ hash(bytes), f.q);
   }
 
   static Rows<T> m(NumberSpan numbers, const Factored& f) {

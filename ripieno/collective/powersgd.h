@@ -9,6 +9,7 @@
 // 6. e_i <- M_i - P Q_i^T
 // 7. Q <- all-reduce of Q_i
 // 8. numbers_i <- P Q^T
+// 9. Q <- Q without zeros, its columns brought near 1
 //
 // Q is kept for the next call (warm start); the first Q is uniform over [-1, 1), the same on all ranks. Matrices whose
 // factors would not be smaller, (rows + columns) r >= rows columns, and numbers outside matrices are averaged
@@ -19,8 +20,14 @@
 // differ. Since P Q^T = sum of P Q_i^T, nothing is lost: outputs + sum of e_i = sum of weight_i numbers_i over all
 // calls. Without error feedback e_i stays 0.
 //
-// Step 4 is modified Gram-Schmidt, each column twice. A column that depends linearly on earlier ones is replaced by the
-// unit vector furthest from them, so that r directions are tried even if M has a lower rank.
+// Step 4 is modified Gram-Schmidt, each column twice. A column that is 0 or depends linearly on earlier ones is
+// replaced by a random direction, so that r directions are tried even if M has a lower rank.
+//
+// Step 9, which the paper has not, keeps the warm start alive. After M = 0 Q would be 0, and then P = M Q for ever;
+// after a column of M that is 0 its row of Q would be 0, and hide that column as long as others fill the rank. So zeros
+// are replaced by random numbers of their column's size. Powers of two bring columns near 1, which leaves their
+// directions as they are, so that P neither overflows nor vanishes. Random numbers are drawn from the seed, the slot,
+// the matrix and the last Q: the same on all ranks, new ones in each call.
 //
 // Bytes: the route's closed form for sum(rows) r + uncompressed numbers, and for sum(columns) r. Rounds: twice the
 // route's. Numbers that are not finite reach all ranks as such; e_i and Q then stay as they were, on all ranks alike. A

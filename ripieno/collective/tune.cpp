@@ -2,36 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
-
-#include "ripieno/collective/execute.h"
 
 namespace ripieno::collective {
 namespace {
 
-constexpr int pings = 21;
-constexpr std::size_t first_bytes = 64 << 10, most_bytes = 16 << 20;
-constexpr Duration long_enough = std::chrono::milliseconds(20);
 constexpr Duration message_time = std::chrono::milliseconds(2);
 constexpr std::size_t in_the_way = 256 << 10;
 constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bucket = 4 << 10;
-
-/// Sends bytes to the next rank and receives as many from the previous one, without storing them. Returns the mean time
-/// over the ranks.
-Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes) {
-  const int next = comm.member((comm.rank() + 1) % comm.size());
-  const int previous = comm.member((comm.rank() + comm.size() - 1) % comm.size());
-  const transport::Message message{comm.channel(channel, observe::Purpose::control), "measure links", DType::fp32,
-                                   bytes / 4};
-  const transport::Outgoing out{next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes)};
-  const transport::Incoming in{previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes)};
-  const Duration start = comm.runtime().now();
-  Task<> together = comm.endpoint().exchange(out, in, comm.ending());
-  co_await std::move(together);
-  const std::int64_t took = (comm.runtime().now() - start).count();
-  const std::int64_t mean = co_await comm.all_reduce(took, Reduction::mean);
-  co_return Duration(mean);
-}
 
 /// As a part of the time that the ring takes.
 double share_of_ring(const Route& route, World world, std::uint64_t bytes, transport::LinkModel link) {
@@ -43,25 +20,6 @@ double share_of_ring(const Route& route, World world, std::uint64_t bytes, trans
 }
 
 }  // namespace
-
-Task<transport::LinkModel> measure_links(Communicator comm) {
-  transport::LinkModel link;
-  if (comm.size() == 1) co_return link;
-  const std::uint32_t channel = comm.take_channels();
-  std::vector<Duration> times;  // 1
-  for (int i = 0; i < pings; ++i) {
-    const Duration took = co_await shift(comm, channel, 4);
-    times.push_back(took);
-  }
-  std::nth_element(times.begin(), times.begin() + pings / 2, times.end());
-  link.latency = times[pings / 2];
-  Duration took{0};  // 2
-  for (std::size_t bytes = first_bytes; took < long_enough && bytes <= most_bytes; bytes *= 2) {
-    took = co_await shift(comm, channel, bytes);
-    link.per_byte = std::max(Duration(1), (took - link.latency) / static_cast<std::int64_t>(bytes));
-  }
-  co_return link;
-}
 
 transport::LinkModel busy(transport::LinkModel link) {
   link.latency += link.per_byte * static_cast<std::int64_t>(in_the_way);

@@ -1,13 +1,7 @@
-// Chooses segments, buckets and routes of an exchange to suit the links. Two parts: a measurement, in which all ranks
-// take part, and a choice, a pure function of its result. Links follow the alpha-beta model: a message of b bytes takes
-// alpha + b beta.
+// Chooses segments, buckets and routes of an exchange to suit the links, which measure_links.h measures: a pure
+// function of the alpha-beta model (a message of b bytes takes alpha + b beta).
 //
-// The measurement: every rank sends to the next and receives from the previous, all at once, as in a ring.
-//   1. alpha: the median of 21 messages of 4 bytes.
-//   2. beta: messages of 64 KiB, doubled until one takes 20 ms (or has 16 MiB), so that a link's buffers distort the
-//      result little; (T - alpha) / b of the last one.
-//   Both are averaged over the ranks. The measurement takes about 0.1 s.
-// The choice, for n bytes of gradients:
+// For n bytes of gradients:
 //   - a segment is P messages, each of as much as a link carries in 2 ms but 64 KiB to 1 MiB (a ring sends a P-th of a
 //   segment at a time). The work for a message is then small beside its time on the wire, sending one segment hides
 //   adding the one before, and urgent messages wait only briefly;
@@ -24,12 +18,10 @@
 
 #include <string>
 
-#include "ripieno/collective/communicator.h"
+#include "ripieno/collective/schedule.h"
+#include "ripieno/transport/link_model.h"
 
 namespace ripieno::collective {
-
-/// Every member calls it, and all get the same result. A group of one gets LinkModel's defaults at once.
-Task<transport::LinkModel> measure_links(Communicator comm);
 
 /// The same link while other messages are always in flight: each message waits for 256 KiB of theirs (tcp/link.cpp
 /// leaves 256 KiB unsent in the kernel, which has about as much on the wire).

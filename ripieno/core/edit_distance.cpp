@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ripieno/core/guessed_words.h"
+
 namespace ripieno {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -21,18 +23,23 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-void fail_unknown(const std::vector<std::string_view>& known, std::string_view name, std::string_view what) {
-  std::string all;
+std::string_view likely_name(const std::vector<std::string_view>& known, std::string_view name) {
+  if (const GuessedWord* guess = guessed(name, known)) return guess->meant;
   std::string_view nearest;
-  // A name further away than 3 edits, or than half of its letters, is no misspelling.
   std::size_t distance = std::min<std::size_t>(4, name.size() / 2 + 1);
   for (const std::string_view one : known) {
-    all += text(all.empty() ? "" : ", ", one);
     if (const std::size_t d = edit_distance(name, one); d < distance) {
       distance = d;
       nearest = one;
     }
   }
+  return nearest;
+}
+
+void fail_unknown(const std::vector<std::string_view>& known, std::string_view name, std::string_view what) {
+  std::string all;
+  for (const std::string_view one : known) all += text(all.empty() ? "" : ", ", one);
+  const std::string_view nearest = likely_name(known, name);
   fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"",
        nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", all);
 }

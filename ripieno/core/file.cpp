@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::string_view unfinished = ".unfinished-";
 constexpr std::size_t unfinished_digits = 6;  // digits after the mark
+constexpr mode_t new_mode = 0666;             // of files, but for what the user's umask takes away
+constexpr const char* descriptors = "/proc/self/fd/";
 
 /// A file that takes its place once it is complete. Until then it has no name, if the file system supports that, so
 /// that a killed writer leaves nothing. Else its name marks it as unfinished, and it is locked as long as its writer
@@ -29,13 +31,14 @@ class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path) : path_(path) {
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    file_ = Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
-    if (!file_.is_open()) {
-      // mkstemp's pattern: unique among threads, processes and hosts.
-      std::string name = text(path.string(), unfinished, std::string(unfinished_digits, 'X'));
-      file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-      if (!file_.is_open()) fail_io(path, "create");
-      name_ = name;
+    if (::access(descriptors, X_OK) == 0)  // else it could get no name later
+      file_ = Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, new_mode));
+    for (int n = ::getpid(); !file_.is_open(); ++n) {
+      name_ = unfinished_name(n);
+      file_ = Descriptor(::open(name_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, new_mode));
+      if (file_.is_open() || errno == EEXIST) continue;
+      name_.clear();
+      fail_io(path, "create");
     }
     ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
@@ -49,14 +52,12 @@ class NewFile {
     write_all(file_.get(), content, path_);
     if (!name_.empty() && ::fsync(file_.get()) != 0)
       fail_io(path_, "write");  // a network file system reports only now that it is full
-    if (::fchmod(file_.get(), 0644) != 0) fail_io(path_, "set the permissions of");
   }
 
   void take_place() {
     if (name_.empty() && link(path_)) return;
     for (int n = ::getpid(); name_.empty(); ++n) {
-      const std::string number = std::to_string(n), zeros(unfinished_digits, '0');
-      const std::string name = text(path_.string(), unfinished, (zeros + number).substr(number.size()));
+      const std::string name = unfinished_name(n);
       if (link(name)) name_ = name;
     }
     if (::rename(name_.c_str(), path_.c_str()) != 0) fail_io(path_, "replace");
@@ -64,9 +65,14 @@ class NewFile {
   }
 
  private:
+  std::string unfinished_name(int n) const {
+    const std::string zeros(unfinished_digits, '0'), number = zeros + std::to_string(n);
+    return text(path_.string(), unfinished, number.substr(number.size() - unfinished_digits));
+  }
+
   /// Gives the file a name; false if that name exists already.
   bool link(const std::filesystem::path& name) {
-    const std::string here = text("/proc/self/fd/", file_.get());
+    const std::string here = text(descriptors, file_.get());
     if (::linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
     if (errno != EEXIST) fail_io(path_, "create");
     return false;
@@ -165,7 +171,7 @@ void RandomAccessFile::read(std::uint64_t offset, Bytes into) {
 }
 
 LineFile::LineFile(std::filesystem::path path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, new_mode)) {
   if (!file_.is_open()) fail_io(path_, "create");
 }
 

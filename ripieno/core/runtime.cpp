@@ -6,6 +6,7 @@
 #include <asio/thread_pool.hpp>
 #include <atomic>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 
 #include "ripieno/core/error.h"
@@ -103,6 +104,8 @@ class RealRuntime final : public Runtime {
     return offloaded_.load(std::memory_order_relaxed) > 0 || yields_core_.load(std::memory_order_relaxed);
   }
 
+  void pause_spinning() const override { unspun_ > 0 ? std::this_thread::yield() : pause_briefly(); }
+
   Timer call_at(Duration when, Callback callback) override {
     const Timer id = next_timer_++;
     timers_.emplace(std::pair(when, id), std::move(callback));
@@ -138,7 +141,6 @@ class RealRuntime final : public Runtime {
  private:
   static constexpr int handlers_between_looks = 32;
   static constexpr int looks_between_handlers = 32;
-  static constexpr auto spin_time = std::chrono::microseconds(50);
   static constexpr int most_unspun = 1024;
 
   /// Null if it has fired or was cancelled.
@@ -183,20 +185,27 @@ class RealRuntime final : public Runtime {
     const auto present = pollers();
     for (const auto& poller : present) active |= poller->poll();
     if (active) return;
-    const bool spun = may_spin(present);
-    if (spun && spin(present)) return;
+    const bool may = may_spin(present), spun = may && unspun_ == 0;
+    const bool has_come = may && spin(present);
+    if (unspun_ > 0) --unspun_;
+    if (has_come) return;
     if (until()) return;
     bool quiet = true;
     for (const auto& poller : present) quiet = poller->sleep() && quiet;
-    const auto asleep = std::chrono::steady_clock::now();
     if (quiet) context_.run_one();
-    for (const auto& poller : present) poller->wake();
-    // Spinning brought nothing, but sleeping did at once: the other side needed this core. The next waits do not spin;
-    // their number grows each time that this happens.
-    if (spun && quiet && std::chrono::steady_clock::now() - asleep < spin_time) {
-      unspun_next_ = std::min(most_unspun, 2 * unspun_next_ + 8);
-      unspun_ = unspun_next_;
+    for (const auto& poller : present) {
+      if (const auto wake_up = poller->wake()) learn(*wake_up, spun);
     }
+  }
+
+  /// Where spinning brought nothing, and the other side then answered from this core, it had needed it. The next waits
+  /// offer the core to others between looks; their number grows each time that this happens. They do not sleep at once:
+  /// of two ranks that take turns in sleeping, only one can run at a time, and the system never gives them a core each.
+  void learn(WakeUp wake_up, bool spun) {
+    spin_time_.add(wake_up.took);
+    if (!spun || !wake_up.shares_core) return;
+    unspun_next_ = std::min(most_unspun, 2 * unspun_next_ + 8);
+    unspun_ = unspun_next_;
   }
 
   /// Never beside offloaded work, which may need this core and computes what this thread waits for.
@@ -204,9 +213,7 @@ class RealRuntime final : public Runtime {
     for (const auto& poller : pollers) {
       if (!poller->may_spin()) return false;
     }
-    if (pollers.empty() || is_computing()) return false;
-    if (unspun_ > 0) return --unspun_, false;
-    return true;
+    return !pollers.empty() && !is_computing();
   }
 
   /// Runs a few handlers at a time, so that handlers that post each other do not starve the pollers.
@@ -216,17 +223,17 @@ class RealRuntime final : public Runtime {
     return ran > 0;
   }
 
-  /// Polls all pollers; returns whether anything had arrived.
+  /// Polls all pollers for a moment; returns whether anything had arrived.
   bool spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
-    const auto end = std::chrono::steady_clock::now() + spin_time;
-    while (!is_computing() && std::chrono::steady_clock::now() < end) {
+    const Duration end = now() + spin_time_.get();
+    while (!is_computing() && now() < end) {
       bool active = false;
       for (int i = 0; i < looks_between_handlers && !active; ++i) {
         for (const auto& poller : pollers) active |= poller->poll();
-        pause_briefly();
+        pause_spinning();
       }
       if (active || run_ready()) {
-        unspun_next_ /= 2;
+        if (unspun_ == 0) unspun_next_ /= 2;
         return true;
       }
     }
@@ -235,6 +242,7 @@ class RealRuntime final : public Runtime {
 
   std::atomic<int> offloaded_{0};
   std::atomic<bool> yields_core_{false};
+  SpinTime spin_time_;
   int unspun_ = 0;       // coming waits that do not spin
   int unspun_next_ = 0;  // how many, after the next vain spin
   std::chrono::steady_clock::time_point start_;

@@ -25,6 +25,7 @@
 
 #include "ripieno/core/callback.h"
 #include "ripieno/core/random.h"
+#include "ripieno/core/spin_time.h"
 #include "ripieno/core/timeline.h"
 
 namespace ripieno {
@@ -104,8 +105,8 @@ class Poller {
   /// Announces that the thread is about to block: from now on writers wake it, through a descriptor that the context
   /// watches. False if something has arrived meanwhile.
   virtual bool sleep() = 0;
-  /// The thread polls by itself again. Follows every sleep().
-  virtual void wake() = 0;
+  /// The thread polls by itself again. Follows every sleep(). Returns how a peer ended that sleep, where it is known.
+  virtual std::optional<WakeUp> wake() = 0;
 };
 
 class Runtime {
@@ -127,6 +128,9 @@ class Runtime {
   virtual bool is_virtual() const = 0;
   /// Whether offloaded work is running beside the runtime's thread, and may need its core.
   virtual bool is_computing() const { return false; }
+  /// Between two looks of a spin on the runtime's thread: a short pause; where another process has lately needed this
+  /// core, it is offered to others.
+  virtual void pause_spinning() const {}
 
   /// Calls back on the runtime's thread once `when` has come.
   virtual Timer call_at(Duration when, Callback callback) = 0;

@@ -74,20 +74,31 @@ class Cifar10 final : public Dataset {
 
   int read(std::uint32_t index, std::span<std::uint8_t> pixels) override {
     require_sample(index, pixels);
+    std::array<std::uint8_t, record> bytes;
+    const int label = read_record(index, bytes);
+    std::copy(bytes.begin() + 1, bytes.end(), pixels.begin());
+    return label;
+  }
+
+  int label(std::uint32_t index) override {
+    std::uint8_t byte = 0;
+    return read_record(index, std::span(&byte, 1));
+  }
+
+ private:
+  /// The beginning of a record, as much as there is room for; returns the label.
+  int read_record(std::uint32_t index, std::span<std::uint8_t> bytes) {
     const auto which = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
     const std::uint64_t offset = record * (index - (which == 0 ? 0 : ends_[which - 1]));
-    std::array<std::uint8_t, record> bytes;
-    files_[which].read(offset, std::as_writable_bytes(std::span(bytes)));
+    files_[which].read(offset, std::as_writable_bytes(bytes));
     const int label = bytes[0];
     if (label >= cifar10_classes) {
       fail(ErrorKind::data, files_[which].path().string(), ": the label at offset ", offset, " is ", label,
            " where 0 to ", cifar10_classes - 1, " are known; the file is corrupt, or of another data set");
     }
-    std::copy(bytes.begin() + 1, bytes.end(), pixels.begin());
     return label;
   }
 
- private:
   std::vector<RandomAccessFile> files_;
   std::vector<std::uint32_t> ends_;  // the number of samples up to the end of each file
   std::uint64_t unpacking_ = 0;

@@ -19,7 +19,7 @@ constexpr DatasetInfo table[] = {
     {"mnist", "MNIST, handwritten digits", mnist_shape, 10, 60000, 10000, false,
      {{0.1307f}, {0.3081f}}, open_mnist},
     {"cifar10", "CIFAR-10, tiny photographs", cifar10_shape, 10, 50000, 10000, false,
-     {{0.4914f, 0.4822f, 0.4465f}, {0.2023f, 0.1994f, 0.2010f}}, open_cifar10},
+     {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}, open_cifar10},
     {"digits", "generated digits, drawn as strokes", digits_shape, 10, digits_train, digits_test, true,
      {{0.205f}, {0.213f}}, open_digits},
     {"shapes", "generated coloured shapes", shapes_shape, 10, shapes_train, shapes_test, true,
@@ -30,6 +30,11 @@ constexpr DatasetInfo table[] = {
 }  // namespace
 
 const char* name(Split split) { return split == Split::train ? "train" : "test"; }
+
+int Dataset::label(std::uint32_t index) {
+  std::vector<std::uint8_t> pixels(shape().pixels());
+  return read(index, pixels);
+}
 
 void Dataset::require_sample(std::uint32_t index, std::span<const std::uint8_t> pixels) const {
   require(index < size(), "sample ", index, " of a data set of ", size());

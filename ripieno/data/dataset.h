@@ -36,6 +36,8 @@ class Dataset {
   /// Reads one sample: shape().pixels() bytes as planes, channel x row x column; returns its label, 0 .. classes-1.
   /// Throws Error(data), with file and offset, if the file ends early or holds a label out of range.
   virtual int read(std::uint32_t index, std::span<std::uint8_t> pixels) = 0;
+  /// The same for the label alone, which files give without the image.
+  virtual int label(std::uint32_t index);
   /// Bytes that system calls have read from files since opening, headers included; 0 for generated sets.
   virtual std::uint64_t bytes_read() const = 0;
 

@@ -91,6 +91,12 @@ class Mnist final : public Dataset {
 
   int read(std::uint32_t index, std::span<std::uint8_t> pixels) override {
     require_sample(index, pixels);
+    const int value = label(index);
+    images_.read(index, std::as_writable_bytes(pixels));
+    return value;
+  }
+
+  int label(std::uint32_t index) override {
     std::byte label;
     labels_.read(index, {&label, 1});
     const int value = std::to_integer<int>(label);
@@ -98,7 +104,6 @@ class Mnist final : public Dataset {
       fail(ErrorKind::data, labels_.name(), ": the label at offset ", labels_.offset(index), " is ", value,
            " where 0 to ", mnist_classes - 1, " are known; the file is corrupt, or of another data set");
     }
-    images_.read(index, std::as_writable_bytes(pixels));
     return value;
   }
 

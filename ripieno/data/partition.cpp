@@ -177,8 +177,8 @@ Shards share_out(const PartitionOptions& options, std::uint32_t samples, std::sp
 
 std::vector<std::uint8_t> labels_of(Dataset& dataset) {
   require(dataset.classes() <= 256, "labels of ", dataset.classes(), " classes in bytes");
-  std::vector<std::uint8_t> pixels(dataset.shape().pixels()), labels(dataset.size());
-  for (std::uint32_t i = 0; i < dataset.size(); ++i) labels[i] = static_cast<std::uint8_t>(dataset.read(i, pixels));
+  std::vector<std::uint8_t> labels(dataset.size());
+  for (std::uint32_t i = 0; i < dataset.size(); ++i) labels[i] = static_cast<std::uint8_t>(dataset.label(i));
   return labels;
 }
 

@@ -29,6 +29,51 @@ kernels::Images images_of(torch::IntArrayRef sizes) {
   return {size(0), size(2), size(3), size(1)};
 }
 
+/// For each channel the mean of a few pixels from all over the batch, about which rounding of moments is small; 0 where
+/// that is not finite.
+std::vector<float> about_the_mean(NumberSpan in, std::size_t channels) {
+  constexpr int looks = 16;
+  constexpr double golden_ratio = 0.6180339887498949;  // its multiples keep apart, whatever the images' size
+  const std::size_t pixels = in.count / channels;
+  std::vector<double> sums(channels);
+  std::vector<float> pixel(channels);
+  for (int i = 0; i < looks; ++i) {
+    const double place = (i + 1) * golden_ratio;
+    const auto at = static_cast<std::size_t>((place - std::floor(place)) * static_cast<double>(pixels)) * channels;
+    numeric::convert(NumberSpan(pixel), in.slice(at, at + channels));
+    for (std::size_t c = 0; c < channels; ++c) sums[c] += pixel[c];
+  }
+  for (std::size_t c = 0; c < channels; ++c) {
+    const auto mean = static_cast<float>(sums[c] / looks);
+    pixel[c] = std::isfinite(mean) ? mean : 0;
+  }
+  return pixel;
+}
+
+struct Moments {
+  double mean, variance;
+};
+
+/// Of each channel, over all images and pixels; not finite where a number is not.
+std::vector<Moments> moments_of(const Tensor& in, kernels::Images images) {
+  const std::size_t channels = images.channels;
+  const auto pixels = static_cast<double>(images.elements() / channels);
+  const std::vector<float> about = about_the_mean(span_of(in), channels);
+  const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
+    kernels::moment_sums(part_of(in, some), channels, about.data(), sum, square);
+  });
+  std::vector<Moments> moments;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double distance = sums.first[c] / pixels, variance = sums.second[c] / pixels - distance * distance;
+    moments.push_back({about[c] + distance, variance});
+    // Seldom: the pixels looked at were outliers, or fp32 cannot hold squares. Slow, and exact.
+    if (distance * distance <= 4 * variance && std::isfinite(variance)) continue;
+    const Tensor numbers = in.select(1, static_cast<std::int64_t>(c)).to(torch::kFloat64), mean = numbers.mean();
+    moments.back() = {mean.item<double>(), (numbers - mean).square_().mean().item<double>()};
+  }
+  return moments;
+}
+
 struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const MaybeTensor& more, const BatchNormForm& form) {
@@ -40,29 +85,24 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     const std::size_t each = images.elements() / channels;
     const auto pixels = static_cast<double>(each);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
-    std::vector<float> about(channels), scale(channels), offset(channels);
-    numeric::convert(NumberSpan(about), span_of(in).slice(0, channels));
-    // Relative to the first pixel, so that rounding is small even if the mean is far from 0.
-    const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
-      kernels::moment_sums(part_of(in, some), channels, about.data(), sum, square);
-    });
+    const std::vector<Moments> moments = moments_of(in, images);
+    std::vector<float> scale(channels), offset(channels);
     // Parameters go through an operator, so that operator watches (train/gate_watch.h) see it.
     const Tensor factor = weight.detach(), summand = bias.detach();
     const float *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
     float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(),
           *running_mean = form.running_mean.data_ptr<float>(),
           *running_variance = form.running_variance.data_ptr<float>();
-    const auto momentum = static_cast<float>(form.momentum),
-               unbiased = static_cast<float>(pixels / std::max(1.0, pixels - 1));
+    const auto momentum = static_cast<float>(form.momentum);
+    const double unbiased = pixels / (pixels - 1);
     for (std::size_t c = 0; c < channels; ++c) {
-      const double distance = sums.first[c] / pixels;
-      const auto variance = static_cast<float>(std::max(0.0, sums.second[c] / pixels - distance * distance));
-      m[c] = static_cast<float>(about[c] + distance);
+      m[c] = static_cast<float>(moments[c].mean);
+      const auto variance = static_cast<float>(moments[c].variance);
       s[c] = static_cast<float>(1 / std::sqrt(variance + form.epsilon));
       scale[c] = w[c] * s[c];
       offset[c] = b[c] - m[c] * scale[c];
       running_mean[c] = (1 - momentum) * running_mean[c] + momentum * m[c];
-      running_variance[c] = (1 - momentum) * running_variance[c] + momentum * variance * unbiased;
+      running_variance[c] = (1 - momentum) * running_variance[c] + momentum * static_cast<float>(variance * unbiased);
     }
     Tensor y = at::empty_like(in);
     over_pixels(images, [&](Range some) {

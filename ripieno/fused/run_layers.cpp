@@ -53,7 +53,8 @@ bool is_known(const torch::nn::Conv2dImpl& layer, const Tensor& x) {
   return x.dim() == 4 && x.size(1) == layer.weight.size(1) && is_known(layer);
 }
 bool is_known(const torch::nn::BatchNorm2dImpl& layer, const Tensor& x) {
-  return is_channels_last(x) && x.size(1) == layer.weight.size(0) && is_known(layer);
+  const bool has_variance = is_channels_last(x) && x.numel() > x.size(1);
+  return has_variance && x.size(1) == layer.weight.size(0) && is_known(layer);
 }
 
 /// Whether x is part of a computation in fp16 on a CPU, of which only convolutions are computed here.

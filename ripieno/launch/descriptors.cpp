@@ -11,9 +11,9 @@ namespace ripieno::launch {
 void make_room_for_descriptors(std::size_t more, const std::string& who) {
   rlimit limit{};
   std::error_code unknown;
-  const std::filesystem::directory_iterator open("/proc/self/fd", unknown);
+  const std::filesystem::directory_iterator files("/proc/self/fd", unknown);
   if (unknown || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const std::size_t needed = more + static_cast<std::size_t>(std::distance(begin(open), end(open)));
+  const std::size_t needed = more + static_cast<std::size_t>(std::distance(begin(files), end(files)));
   if (limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
     fail(ErrorKind::io, who, ": some ", needed, " files, sockets and pipes are open at once, but the limit is ",

@@ -1,5 +1,8 @@
 #include "ripieno/launch/join.h"
 
+#include <fcntl.h>
+
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -23,6 +26,7 @@ Task<> serve(std::shared_ptr<OpenRendezvous> rendezvous) {
 Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, membership::Meeting meeting) {
   if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
   if (meeting.world_size == 1) co_return transport::PeerSockets(1);
+  const std::shared_ptr<const void> claim = place.invitation ? place.invitation->claim(place.rank) : nullptr;
   std::shared_ptr<OpenRendezvous> rendezvous;
   if (place.opens_rendezvous) {
     rendezvous = std::make_shared<OpenRendezvous>(*runtime, place, meeting.timeout);
@@ -92,6 +96,7 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
   meeting.digest = options.digest;
   meeting.timeout = options.meeting;
   meeting.listen = place.listen;
+  meeting.on_wait = [](const std::string& why) { std::cerr << text("ripieno: note: ", why, "\n") << std::flush; };
   return meeting;
 }
 
@@ -127,9 +132,10 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 transport::Cluster join(const Placement& placement, const JoinOptions& options) {
   Placement place = placement;
   place.listen = listens_at(placement, options.interface);
+  if (place.control_fd >= 0) ::fcntl(place.control_fd, F_SETFD, FD_CLOEXEC);  // until now programs passed it on
   const transport::Transport& transport = real_transport(options.transport);
   refuse_idle_variables(transport);
-  const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
+  const auto descriptors = 3 * static_cast<std::size_t>(place.world_size) + 16;
   make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));
   transport::Cluster cluster;
   cluster.runtime = real_runtime(options.seed);

@@ -11,6 +11,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/launch/environment.h"
+#include "ripieno/launch/starter.h"
 #include "ripieno/membership/address.h"
 
 namespace ripieno::launch {
@@ -107,7 +108,14 @@ int count(const char* name) {
   return number;
 }
 
-bool fits(const Row& row) { return !value(row.rank).empty() && (!*row.also || variable(row.also)); }
+/// Whether RANK and its like are of Ripieno's own launcher (local.cpp), which tells PyTorch by them what torchrun
+/// would.
+bool are_ours() { return variable("RIPIENO_RANK") && variable("RIPIENO_CONTROL_FD"); }
+
+bool fits(const Row& row) {
+  if (std::string_view(row.rank) == "RANK" && are_ours()) return false;
+  return !value(row.rank).empty() && (!*row.also || variable(row.also));
+}
 
 /// Where hosts agree that rank 0 listens. torchrun keeps MASTER_PORT for itself, so its jobs take the port after it.
 std::string address(const Row& row, const std::string& job) {
@@ -123,12 +131,10 @@ std::string address(const Row& row, const std::string& job) {
   return membership::with_port(host, name == "torchrun" ? port + 1 : port);
 }
 
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
-
 bool is_one_host(const Row& row, int size) {
   if (const int local = count(row.local_size); local > 0) return local == size;
   if (const int nodes = count(row.nodes); nodes > 0) return nodes == 1;
-  return std::string_view(row.name) == "environment" && is_loopback(value("MASTER_ADDR"));
+  return std::string_view(row.name) == "environment" && membership::is_loopback(value("MASTER_ADDR"));
 }
 
 /// srun starts what speaks PMIx (Open MPI) or PMI (MPICH), as its --mpi says.
@@ -139,31 +145,61 @@ std::string mpi_of(const Row& row) {
 
 }  // namespace
 
-std::optional<Launched> launched() {
+namespace {
+
+bool is_plain(const Row& row) { return std::string_view(row.name) == "environment"; }
+
+/// What the row's variables say.
+Launched read(const Row& row) {
+  Launched found;
+  found.launcher = row.name;
+  found.rank = number(row.rank, value(row.rank), 0);
+  found.size = number(row.size, value(row.size), 1);
+  found.read = text(row.rank, " is ", found.rank, ", ", row.size, " is ", found.size);
+  if (found.rank >= found.size) fail(ErrorKind::usage, row.name, ": ", found.read, ": a rank must be below the size");
+  const std::string local = value(row.local_rank);
+  found.local_rank = local.empty() ? found.rank : number(row.local_rank, local, 0);
+  found.is_one_host = is_one_host(row, found.size);
+  found.carries_variables = std::string_view(row.name) == "srun";
+  found.mpi = mpi_of(row);
+  found.job = row.name;
+  bool is_named = false;
+  for (const char* name : row.job) {
+    if (!value(name).empty()) found.job += "-" + value(name), is_named = true;
+  }
+  // The launcher's own process on this host; each host has another.
+  if (!is_named && found.is_one_host)
+    found.job += text("-", starter({{row.rank, value(row.rank)}, {row.size, value(row.size)}}));
+  std::replace_if(
+      found.job.begin(), found.job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
+  found.address = address(row, found.job);
+  return found;
+}
+
+/// Plain variables are a user's, who may have given all of a launcher's processes the same. Where they number other
+/// processes than the launcher has started, such as several in each of its, the sizes differ.
+void refuse_contradiction(const Launched& plain) {
   for (const Row& row : rows) {
-    if (!fits(row) || count(row.size) < 2) continue;
-    Launched found;
-    found.launcher = row.name;
-    found.rank = number(row.rank, value(row.rank), 0);
-    found.size = number(row.size, value(row.size), 1);
-    found.read = text(row.rank, " is ", found.rank, ", ", row.size, " is ", found.size);
-    if (found.rank >= found.size) fail(ErrorKind::usage, row.name, ": ", found.read, ": a rank must be below the size");
-    const std::string local = value(row.local_rank);
-    found.local_rank = local.empty() ? found.rank : number(row.local_rank, local, 0);
-    found.is_one_host = is_one_host(row, found.size);
-    found.carries_variables = std::string_view(row.name) == "srun";
-    found.mpi = mpi_of(row);
-    found.job = row.name;
-    bool is_named = false;
-    for (const char* name : row.job) {
-      if (!value(name).empty()) found.job += "-" + value(name), is_named = true;
+    if (std::string_view(row.rank) == "RANK" || !fits(row) || count(row.size) < 2) continue;
+    const Launched other = read(row);
+    if (other.size == plain.size && other.rank != plain.rank) {
+      fail(ErrorKind::usage, plain.read, ", but ", other.launcher, " says otherwise (", other.read,
+           "): leave the first two unset, or set them to the same");
     }
-    // The launcher's own process on this host; each host has another.
-    if (!is_named && found.is_one_host) found.job += text("-", getppid());
-    std::replace_if(
-        found.job.begin(), found.job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
-    found.address = address(row, found.job);
-    return found;
+    return;  // launchers further out have started this one
+  }
+}
+
+}  // namespace
+
+std::optional<Launched> launched() {
+  for (const int least : {2, 1}) {
+    for (const Row& row : rows) {
+      if (!fits(row) || count(row.size) < least) continue;
+      const Launched found = read(row);
+      if (is_plain(row)) refuse_contradiction(found);
+      return found;
+    }
   }
   return std::nullopt;
 }
@@ -172,7 +208,14 @@ std::string launcher_name() {
   for (const Row& row : rows) {
     if (fits(row)) return row.name;
   }
-  return variable("TORCHELASTIC_RUN_ID") ? "torchrun" : "none";
+  return variable("TORCHELASTIC_RUN_ID") && !are_ours() ? "torchrun" : "none";
+}
+
+std::string restarted() {
+  for (const char* name : {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"}) {
+    if (count(name) > 0) return text(name, " is ", count(name));
+  }
+  return "";
 }
 
 std::string unknown_launcher() {

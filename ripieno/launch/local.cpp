@@ -17,7 +17,9 @@
 
 #include "ripieno/launch/descriptors.h"
 #include "ripieno/launch/lines.h"
+#include "ripieno/launch/memory_killer.h"
 #include "ripieno/launch/nursery.h"
+#include "ripieno/launch/tracebacks.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/rendezvous.h"
 
@@ -45,10 +47,11 @@ struct Worker {
   const pid_t pid;
   asio::posix::stream_descriptor control, output, errors;
   int readers = 0;
-  std::optional<int> status;   ///< set once it has ended
-  bool told = false;           ///< it has sent its failure
-  bool lost_peer = false;      ///< it has reported that it lost a peer
-  bool can_be_missed = false;  ///< the others go on without it
+  std::uint64_t peak_bytes = 0;  ///< of memory
+  std::optional<int> status;     ///< set once it has ended
+  bool told = false;             ///< it has sent its failure
+  bool lost_peer = false;        ///< it has reported that it lost a peer
+  bool can_be_missed = false;    ///< the others go on without it
   std::deque<std::string> last;
 };
 
@@ -58,11 +61,11 @@ class LocalRun {
       : runtime_(runtime),
         job_(job),
         share_(job.share.value_or(Share{0, job.workers, "", membership::random_token()})),
-        signals_(runtime.context()),
-        until_(runtime.context()) {
+        signals_(runtime.context()) {
     signals_.add(SIGCHLD);
     for (const int signal : ending_signals()) signals_.add(signal);
-    if (job.until >= 0) until_.assign(job.until);
+    for (const int end : job.until)
+      until_.push_back(std::make_unique<asio::posix::stream_descriptor>(runtime.context(), end));
     membership::parse_address(job.listen);
     if (job.share || job.workers == 1) return;  // one worker needs no rendezvous
     const InNetwork there(job.network);
@@ -82,10 +85,12 @@ class LocalRun {
     if (job_.forks && job_.workers > 1) nursery_.emplace(job_.command, job_.variables);
     for (int local = 0; local < job_.workers; ++local) start(share_.first_rank + local, local);
     nursery_.reset();
-    if (until_.is_open()) runtime_.spawn("end", watch_end());
+    for (const auto& end : until_) runtime_.spawn("end", watch_end(end.get()));
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
-    if (interrupted_) throw Interrupted(*interrupted_);
+    const bool has_cause =
+        std::any_of(failures_.begin(), failures_.end(), [](const auto& one) { return !one.follows; });
+    if (interrupted_ && !(job_.saves && (has_cause || ended_well_ == job_.workers))) throw Interrupted(*interrupted_);
     if (!failures_.empty()) throw_cause(failures_, losses_);
   }
 
@@ -100,19 +105,42 @@ class LocalRun {
         {"RIPIENO_TOKEN", share_.token},
         {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}};
     if (!place.listen.empty()) variables.emplace_back("RIPIENO_LISTEN", place.listen);
+    if (job_.pytorch) add_pytorch(rank, local, &variables);
     const bool shares_output = rank == 0 && !job_.on_result;
     Process process = make_process(variables, {.output = !shares_output}, place.process);
     workers_.push_back(std::make_unique<Worker>(runtime_, rank, std::move(process)));
     Worker* worker = workers_.back().get();
-    listen(worker, &worker->control, [this, worker](const std::string& line) { message(*worker, line); });
-    listen(worker, &worker->output, [this, worker](const std::string& line) {
-      worker->rank == 0 ? job_.on_result(line) : show(worker->rank, line);
-    });
-    listen(worker, &worker->errors, [this, worker](const std::string& line) {
-      worker->last.push_back(line.substr(0, 500));
-      if (worker->last.size() > kept_lines) worker->last.pop_front();
-      show(worker->rank, line);
-    });
+    const auto by_line = [](auto* pipe, OnLine on_line) { return read_lines(pipe, std::move(on_line)); };
+    listen(worker, &worker->control,
+           by_line(&worker->control, [this, worker](const std::string& line) { message(*worker, line); }));
+    listen(worker, &worker->output,
+           rank == 0 ? read_bytes(&worker->output, job_.on_result)
+                     : by_line(&worker->output, [this, rank](const std::string& line) { show(rank, line); }));
+    listen(worker, &worker->errors, by_line(&worker->errors, [this, worker](const std::string& line) {
+             worker->last.push_back(line.substr(0, 500));
+             if (worker->last.size() > kept_lines) worker->last.pop_front();
+             show(worker->rank, line);
+           }));
+  }
+
+  void add_pytorch(int rank, int local, std::vector<std::pair<std::string, std::string>>* variables) const {
+    const std::string world = std::to_string(share_.world_size);
+    const std::pair<const char*, std::string> all[]{{"RANK", std::to_string(rank)},
+                                                    {"WORLD_SIZE", world},
+                                                    {"LOCAL_RANK", std::to_string(local)},
+                                                    {"LOCAL_WORLD_SIZE", std::to_string(job_.workers)},
+                                                    {"GROUP_RANK", std::to_string(job_.pytorch->host)},
+                                                    {"GROUP_WORLD_SIZE", std::to_string(job_.pytorch->hosts)},
+                                                    {"ROLE_NAME", "default"},
+                                                    {"ROLE_RANK", std::to_string(rank)},
+                                                    {"ROLE_WORLD_SIZE", world},
+                                                    {"MASTER_ADDR", job_.pytorch->address},
+                                                    {"MASTER_PORT", std::to_string(job_.pytorch->port)},
+                                                    {"TORCHELASTIC_RUN_ID", "ripieno"},
+                                                    {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                    {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                                    {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+    variables->insert(variables->end(), std::begin(all), std::end(all));
   }
 
   Process make_process(std::vector<std::pair<std::string, std::string>> variables, Pipes pipes,
@@ -128,25 +156,24 @@ class LocalRun {
     return start_process(job_.command, variables, pipes, place);
   }
 
-  void listen(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
+  void listen(Worker* worker, asio::posix::stream_descriptor* pipe, Task<> reading) {
     if (!pipe->is_open()) return;
     ++worker->readers;
-    runtime_.spawn(text("pipe of rank ", worker->rank), read(worker, pipe, std::move(on_line)));
+    runtime_.spawn(text("pipe of rank ", worker->rank), read(worker, std::move(reading)));
   }
 
-  Task<> read(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
-    Task<> reading = read_lines(pipe, std::move(on_line));
+  Task<> read(Worker* worker, Task<> reading) {
     co_await std::move(reading);
     --worker->readers;
     settle(*worker);
   }
 
   void show(int rank, const std::string& line) {
-    if (job_.on_output) {
-      job_.on_output(rank, line);
-    } else {
-      std::cerr << text("[rank ", rank, "] ", line, "\n") << std::flush;
-    }
+    if (job_.on_output) return job_.on_output(rank, line);
+    print(rank, tracebacks_.take(rank, line));
+  }
+  static void print(int rank, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) std::cerr << text("[rank ", rank, "] ", line, "\n") << std::flush;
   }
 
   void message(Worker& worker, const std::string& line) {
@@ -164,6 +191,10 @@ class LocalRun {
       const Failure failure{worker.rank, error, error.kind() == ErrorKind::peer, std::nullopt};
       worker.can_be_missed&& is_left_out(line) ? go_on_without(failure) : failed(failure);
     }
+    if (word("type") == "stopped" && job_.saves) {
+      if (!interrupted_) interrupted_ = message.value("signal", SIGINT);
+      stopping_ = true;
+    }
     if (word("type") == "lost-peer") worker.lost_peer = true;
     if (word("type") == "survives") worker.can_be_missed = worker.rank != 0;
     if (job_.on_message) job_.on_message(worker.rank, message);
@@ -180,17 +211,27 @@ class LocalRun {
       } else if (interrupted_) {
         send_all(SIGKILL);  // the second request
       } else {
-        interrupted_ = signal;
-        terminate();
+        interrupt(signal);
       }
     }
   }
 
-  Task<> watch_end() {
-    Task<> reading = read_lines(&until_, [](const std::string&) {});
+  void interrupt(int signal) {
+    if (interrupted_ || settled_ == job_.workers) return;
+    interrupted_ = signal;
+    if (job_.on_interrupt) job_.on_interrupt(signal);
+    if (!job_.saves || terminated_) return terminate();
+    stopping_ = true;
+    for (auto& worker : workers_) {
+      if (!worker->status) kill(worker->pid, save_signal);
+    }
+  }
+
+  Task<> watch_end(asio::posix::stream_descriptor* end) {
+    Task<> reading = read_lines(end, [this](const std::string&) { interrupt(SIGINT); });
     co_await std::move(reading);
     if (settled_ == job_.workers) co_return;
-    interrupted_ = SIGTERM;
+    if (!interrupted_) interrupted_ = SIGTERM;
     terminate();
   }
 
@@ -204,8 +245,10 @@ class LocalRun {
 
   void look_after(Worker& worker) {
     if (worker.status) return;
-    worker.status = reap(worker.pid);
-    if (!worker.status) return;
+    const std::optional<ProcessEnd> end = reap(worker.pid);
+    if (!end) return;
+    worker.status = end->status;
+    worker.peak_bytes = end->peak_bytes;
     // Its pipes end now, unless a process that has left its group still holds them.
     runtime_.call_at(runtime_.now() + job_.grace, [&worker] { worker.hang_up(); });
     settle(worker);
@@ -214,30 +257,39 @@ class LocalRun {
   /// Judges an ended worker once all its output has been read; ends the run after the last worker.
   void settle(Worker& worker) {
     if (!worker.status || worker.readers > 0) return;
+    print(worker.rank, tracebacks_.end(worker.rank));
     const int status = *worker.status;
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
-      const bool by_us = (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_);
+      const bool by_us =
+          (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_) || (signal == save_signal && stopping_);
       if (!by_us)
-        lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), std::nullopt,
-             signal == SIGABRT);
-    } else if (WEXITSTATUS(status) != 0 && !worker.told && !terminated_) {
+        lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")", hint(worker, signal)),
+             std::nullopt, signal == SIGABRT);
+    } else if (WEXITSTATUS(status) == 0) {
+      ++ended_well_;
+    } else if (!worker.told && !terminated_ && !stopping_) {
       lost(worker, text("exited with code ", WEXITSTATUS(status)), WEXITSTATUS(status), true);
     }
     if (++settled_ == job_.workers) {
       asio::error_code ignored;
       signals_.cancel(ignored);
-      until_.close(ignored);
+      for (const auto& end : until_) end->close(ignored);
       if (rendezvous_) rendezvous_->close();
     }
+  }
+
+  std::string hint(const Worker& worker, int signal) const {
+    return signal == SIGKILL ? memory_hint(kills_before_, memory_kills(), worker.peak_bytes) : "";
   }
 
   /// Judges a worker that ended without a message. If it ended by itself, its last lines may show that an error of ours
   /// ended it.
   void lost(const Worker& worker, std::string how, std::optional<int> code, bool by_itself) {
-    if (!worker.last.empty()) how += "; its last lines on standard error:";
-    for (const std::string& line : worker.last) how += "\n  " + line;
-    const auto blame = blame_in(how);
+    std::string lines;
+    for (const std::string& line : worker.last) lines += "\n  " + line;
+    const auto blame = blame_in(how + lines);
+    if (job_.repeats_lines && !lines.empty()) how += "; its last lines on standard error:" + lines;
     const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) ||
                          (by_itself && blame && blame->rank != worker.rank);
     const Failure failure{worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code};
@@ -283,11 +335,13 @@ class LocalRun {
   std::optional<membership::Rendezvous> rendezvous_;  ///< if there is more than one worker
   std::optional<Nursery> nursery_;                    ///< while workers are started
   asio::signal_set signals_;
-  asio::posix::stream_descriptor until_;
+  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> until_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  int settled_ = 0;
-  bool ending_ = false, terminated_ = false, killed_ = false;
+  const std::optional<std::uint64_t> kills_before_ = memory_kills();
+  int settled_ = 0, ended_well_ = 0;
+  bool ending_ = false, stopping_ = false, terminated_ = false, killed_ = false;
   std::optional<int> interrupted_;
+  Tracebacks tracebacks_;
   std::vector<Failure> failures_;  ///< in the order of arrival
   std::vector<Failure> losses_;    ///< of workers without which the others went on
 };
@@ -296,8 +350,11 @@ class LocalRun {
 
 int part_of_cores(int workers) { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / workers); }
 
-Interrupted::Interrupted(int signal)
-    : std::runtime_error(text("interrupted by signal ", signal, " (", strsignal(signal), ")")), signal_(signal) {}
+Interrupted::Interrupted(int signal, const std::string& saved, const std::string& command)
+    : std::runtime_error(text("interrupted by signal ", signal, " (", strsignal(signal), ")", saved.empty() ? "" : "; ",
+                              saved, command.empty() ? "" : ". To go on:\n", command)),
+      signal_(signal),
+      saved_(saved) {}
 
 void run_local(const LocalJob& job) {
   if (job.workers < 1) fail(ErrorKind::usage, "a job has at least 1 worker, not ", job.workers);

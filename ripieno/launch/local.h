@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ripieno/core/error.h"
@@ -28,13 +29,21 @@ struct Share {
   std::string rendezvous, token;
 };
 
+/// Where PyTorch's processes meet, and which of the job's hosts this is.
+struct PytorchPlace {
+  std::string address;
+  int port = 0;  ///< on rank 0's host (held_port.h)
+  int host = 0, hosts = 1;
+};
+
 struct LocalJob {
   int workers = 1;
-  std::optional<Share> share;          ///< empty: they are the whole job
-  std::vector<std::string> command;    ///< of every worker; the job's token is passed in the environment, not here
-  bool forks = false;                  ///< the command's main() calls serve_as_nursery() (nursery.h)
-  std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which a single worker does not need
-  std::string network;                 ///< the network namespace in which the rendezvous listens; "": the launcher's
+  std::optional<Share> share;           ///< empty: they are the whole job
+  std::vector<std::string> command;     ///< of every worker; the job's token is passed in the environment, not here
+  std::optional<PytorchPlace> pytorch;  ///< if set, workers get the variables that torchrun sets
+  bool forks = false;                   ///< the command's main() calls serve_as_nursery() (nursery.h)
+  std::string listen = "127.0.0.1:0";   ///< of the rendezvous, which a single worker does not need
+  std::string network;                  ///< the network namespace in which the rendezvous listens; "": the launcher's
   std::function<WorkerPlace(int rank)> place;                  ///< may be empty
   std::vector<std::pair<std::string, std::string>> variables;  ///< added to the workers' environment
   Duration meeting = std::chrono::seconds(60);  ///< from the first worker at the rendezvous until the last
@@ -44,14 +53,21 @@ struct LocalJob {
   /// Called with every message of a worker (control.h), also with {"type": "failed"}.
   std::function<void(int rank, const nlohmann::json& message)> on_message;
   /// Called with every line of a worker's standard error, and of its standard output except rank 0's, which is the
-  /// launcher's. By default printed to the launcher's standard error as "[rank 2] ...".
+  /// launcher's. By default printed to the launcher's standard error as "[rank 2] ...", but of tracebacks of Python
+  /// that are the same only the first.
   std::function<void(int rank, const std::string& line)> on_output;
-  /// Called with every line of rank 0's standard output. By default rank 0 has the launcher's.
-  std::function<void(const std::string& line)> on_result;
+  /// Called with rank 0's standard output, as it comes. By default rank 0 has the launcher's.
+  std::function<void(std::string_view bytes)> on_result;
   std::function<void(const Failure& failure)> on_failure;  ///< called with every failure as it comes; may be empty
   /// Called for every worker that is lost while the others go on. By default printed to the launcher's standard error.
   std::function<void(const Failure& loss)> on_loss;
-  int until = -1;  ///< a descriptor; at its end the workers are told to end, as by SIGTERM. Closed at the job's end
+  bool repeats_lines = true;  ///< an error of a worker that said no more ends with its last lines
+  std::vector<int> until;  ///< descriptors; at the end of any the workers are told to end, as by SIGTERM; if they save,
+                           ///< also by a line, as by SIGINT. Closed at the job's end
+  /// On an interrupt the workers save and end: they get save_signal (process.h), and have the time that they need. They
+  /// say {"type": "stopped", "signal": N} then; if they come to the job's end before that, it has ended well.
+  bool saves = false;
+  std::function<void(int signal)> on_interrupt;  ///< called with the first interrupt; may be empty
 };
 
 /// The threads that each of so many workers on this machine gets: its part of the cores, at least 1.
@@ -60,11 +76,14 @@ int part_of_cores(int workers);
 /// The launcher was told to end, by a signal (ending_signals()), and has ended its workers.
 class Interrupted : public std::runtime_error {
  public:
-  explicit Interrupted(int signal);
+  /// `saved`: what is saved of the job; `command`: the one that goes on with it. Both may be empty.
+  explicit Interrupted(int signal, const std::string& saved = "", const std::string& command = "");
   int signal() const { return signal_; }
+  const std::string& saved() const { return saved_; }
 
  private:
   int signal_;
+  std::string saved_;
 };
 
 /// Returns when all workers have ended successfully. A worker other than rank 0 that has said {"type": "survives"}

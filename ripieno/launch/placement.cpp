@@ -1,10 +1,14 @@
 #include "ripieno/launch/placement.h"
 
+#include <unistd.h>
+
+#include <asio/ip/host_name.hpp>
 #include <charconv>
 
 #include "ripieno/core/error.h"
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/launchers.h"
+#include "ripieno/membership/address.h"
 #include "ripieno/membership/interfaces.h"
 
 namespace ripieno::launch {
@@ -44,21 +48,43 @@ std::string unknown() {
               "): set RIPIENO_RANK and RIPIENO_WORLD_SIZE, to 0 and 1 if this is a job of its own");
 }
 
+/// Where ranks on one host can meet by a file: the first that is this user's alone. In a folder that all can write to,
+/// another user may have taken the name.
+std::vector<std::filesystem::path> places_to_meet() {
+  const std::string own = text("ripieno-", ::getuid());
+  std::vector<std::filesystem::path> places{"/tmp/" + own, "/var/tmp/" + own, "/dev/shm/" + own};
+  if (const auto runtime = variable("XDG_RUNTIME_DIR"); runtime && !runtime->empty())
+    places.insert(places.begin(), std::filesystem::path(*runtime) / "ripieno");
+  if (const auto home = variable("HOME"); home && !home->empty())
+    places.push_back(std::filesystem::path(*home) / (".ripieno-" + asio::ip::host_name()));
+  return places;
+}
+
+/// Where the others will come: along the loopback if that is how they are told to meet, else along any way.
+void listen_for_others(bool is_loopback, Placement* place) {
+  if (!is_loopback && !variable("RIPIENO_LISTEN")) place->listen = membership::all_addresses();
+}
+
+bool is_on_loopback(const std::string& address) {
+  return membership::is_loopback(membership::parse_address(address).host);
+}
+
 /// One of several processes without a launcher of ours: they meet at an address, or by rank 0's invitation.
 void find_meeting(const Launched& found, Placement* place) {
   place->opens_rendezvous = place->rank == 0;
-  if (!found.is_one_host && !variable("RIPIENO_LISTEN")) place->listen = membership::all_addresses();
+  listen_for_others(found.is_one_host, place);
   if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
     place->invitation = std::make_shared<membership::InvitationFile>(*folder + "/" + found.job);
     return;
   }
   place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(found.address);
   place->token = token();
-  if (!place->rendezvous.empty() && !place->token.empty()) return;
+  if (!place->rendezvous.empty() && !place->token.empty())
+    return listen_for_others(found.is_one_host && is_on_loopback(place->rendezvous), place);
   if (found.is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
     place->rendezvous.clear();
     place->token.clear();
-    const std::filesystem::path folder = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or(""));
+    const std::filesystem::path folder = membership::private_folder(places_to_meet());
     place->invitation = std::make_shared<membership::InvitationFile>(folder / found.job);
     return;
   }
@@ -88,8 +114,9 @@ void read_own(const std::string& rank, Placement* place) {
   if (const auto local = variable("RIPIENO_LOCAL_RANK")) place->local_rank = number("RIPIENO_LOCAL_RANK", *local, 0);
   if (const auto fd = variable("RIPIENO_CONTROL_FD")) place->control_fd = number("RIPIENO_CONTROL_FD", *fd, 0);
   const bool is_ours = place->control_fd >= 0;
+  place->counts = is_ours;
   if (const auto other = is_ours ? std::nullopt : launched();
-      other && (other->rank != place->rank || other->size != place->world_size)) {
+      other && other->size > 1 && (other->rank != place->rank || other->size != place->world_size)) {
     fail(ErrorKind::usage, place->read, ", but ", other->launcher, " says otherwise (", other->read,
          "): leave the first two unset, or set them to the same");
   }
@@ -103,6 +130,7 @@ void read_own(const std::string& rank, Placement* place) {
   place->rendezvous = needed("RIPIENO_RENDEZVOUS");
   place->token = token();
   if (place->token.empty()) needed("RIPIENO_TOKEN");
+  listen_for_others(is_on_loopback(place->rendezvous), place);
   place->opens_rendezvous = place->rank == 0;
 }
 
@@ -122,12 +150,18 @@ Placement placement() {
   }
   place.launcher = launcher_name();
   if (const auto found = launched()) {
+    place.launcher = found->launcher;
     place.rank = found->rank;
     place.world_size = found->size;
     place.local_rank = found->local_rank;
     place.read = found->read;
     place.mpi = found->mpi;
-    find_meeting(*found, &place);
+    place.counts = true;
+    if (place.world_size > 1) {
+      find_meeting(*found, &place);
+    } else {
+      place.cannot_meet = unknown();
+    }
   } else {
     place.cannot_meet = unknown();
   }
@@ -149,7 +183,7 @@ void check_environment() {
     fail(ErrorKind::usage, "this process is one of ", size, " (RIPIENO_RANK is ", *rank,
          "), and each would start a job of its own: start it once, without these variables");
   }
-  if (const auto found = launched()) {
+  if (const auto found = launched(); found && found->size > 1) {
     fail(ErrorKind::usage, found->launcher, " has started ", found->size, " of this process (", found->read,
          "), and each would start a job of its own: start it once, without that launcher, with ",
          "`ripieno train -n N` or `ripieno launch -n N -- PROGRAM`, which start the workers themselves; a program with "

@@ -13,7 +13,7 @@
 //   RIPIENO_MEETING_FOLDER  a folder that all hosts share, in which rank 0 leaves address and token
 // Ways to peers, the same on all workers:
 //   RIPIENO_LISTEN         address or interface at which this worker listens; by default 127.0.0.1, or all addresses
-//                          where others are on other hosts
+//                          where others are on other hosts, or meet elsewhere than on the loopback
 //   RIPIENO_MPI_PLUGIN     the plug-in's file, for transport.kind = mpi; by default the one beside the program
 //   RIPIENO_SHARED_MEMORY  off: tcp even to workers on the same host. Default: on
 #pragma once
@@ -34,6 +34,7 @@ struct Placement {
   int local_rank = 0;             ///< among the workers of this host
   std::string launcher = "none";  ///< "ripieno", or a name of launchers.h
   std::string read;               ///< the variables by which this is known, with their values
+  bool counts = false;            ///< a launcher has said how many processes there are, and one, too, is a number
   std::string mpi;                ///< the MPI that the launcher belongs to; "" if it starts anything
   std::string mpi_plugin;         ///< the file of the plug-in for MPI that the user names; ""
   std::string rendezvous, token;  ///< empty without a launcher, and where an invitation says both

@@ -74,7 +74,7 @@ void close_on_exec_from(int first) {
   for (int signal : {SIGINT, SIGHUP}) {
     if (!is_ignored(signal)) ::signal(signal, SIG_DFL);
   }
-  for (int signal : {SIGTERM, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
+  for (int signal : {SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -164,6 +164,8 @@ bool take_descriptors(int input, int output, int errors, int control) {
   }
   return true;
 }
+
+const int save_signal = SIGUSR1;
 
 std::vector<int> ending_signals() {
   std::vector<int> all{SIGINT, SIGTERM, SIGHUP};
@@ -266,16 +268,17 @@ InNetwork::~InNetwork() {
   if (before_.get() >= 0) setns(before_.get(), CLONE_NEWNET);
 }
 
-std::optional<int> reap(pid_t pid) {
+std::optional<ProcessEnd> reap(pid_t pid) {
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) {
     return std::nullopt;
   }
   kill(-pid, SIGKILL);  // while the ended process still holds the group's id
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
   }
-  return status;
+  return ProcessEnd{status, static_cast<std::uint64_t>(used.ru_maxrss) * 1024};
 }
 
 void kill_and_reap(pid_t pid) {

@@ -69,6 +69,9 @@ bool take_descriptors(int input, int output, int errors, int control);
 /// ignore, as nohup does.
 std::vector<int> ending_signals();
 
+/// By which the launcher asks a worker that can do so to save and end: SIGUSR1. It ends any other.
+extern const int save_signal;
+
 /// This program's own file, for starting more processes of it, even if it was deleted or replaced meanwhile. Error(io)
 /// if the system does not tell.
 std::string own_program();
@@ -91,8 +94,14 @@ class InNetwork {
   Descriptor before_;
 };
 
-/// The process's status as from waitpid(), or nullopt while it runs. Kills the rest of its group.
-std::optional<int> reap(pid_t pid);
+/// How a process has ended: its status, as from waitpid(), and the most memory that it had at once.
+struct ProcessEnd {
+  int status = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+/// nullopt while it runs. Kills the rest of its group.
+std::optional<ProcessEnd> reap(pid_t pid);
 
 /// Kills the process and its group and waits for the process to end.
 void kill_and_reap(pid_t pid);

@@ -8,15 +8,15 @@
 #include <asio/redirect_error.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/write.hpp>
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "ripieno/launch/agent.h"
 #include "ripieno/launch/environment.h"
+#include "ripieno/launch/lifeline.h"
 #include "ripieno/launch/lines.h"
 #include "ripieno/launch/placement.h"
+#include "ripieno/launch/ssh.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/rendezvous.h"
@@ -25,28 +25,6 @@ namespace ripieno::launch {
 namespace {
 
 using membership::with_port;
-
-constexpr int not_found = 127, not_allowed = 126, ssh_failed = 255;  // exit codes of shells, and of ssh itself
-
-/// For a shell: one word.
-std::string quoted(const std::string& word) {
-  std::string all = "'";
-  for (const char c : word) all += c == '\'' ? "'\\''" : std::string(1, c);
-  return all + "'";
-}
-
-std::vector<std::string> agent_command(const HostsJob& job, const Host& host) {
-  const std::string folder = std::filesystem::current_path().string();
-  if (is_here(host)) return {job.agent, "agent", folder};
-  std::vector<std::string> command;
-  std::istringstream words(variable("RIPIENO_SSH").value_or("ssh"));
-  for (std::string word; words >> word;) command.push_back(word);
-  if (command.empty()) fail(ErrorKind::usage, "RIPIENO_SSH is empty, but must be a command such as 'ssh -p 2222'");
-  command.insert(command.end(),
-                 {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "-o", "ServerAliveInterval=15", "-o",
-                  "ServerAliveCountMax=3", host.name, "exec " + quoted(job.agent) + " agent " + quoted(folder)});
-  return command;
-}
 
 /// This process's variables that workers on other hosts get, too.
 std::vector<std::pair<std::string, std::string>> variables_to_pass() {
@@ -83,6 +61,8 @@ struct Agent {
   asio::posix::stream_descriptor input, output, errors;
   int readers = 2;
   std::optional<std::string> launcher;  ///< once it has greeted: this process's address, as it sees it; "": it is here
+  std::string here;                     ///< its own address, as this process has reached it; "": it is here
+  int port = 0;                         ///< that it holds
   std::string last;                     ///< line of its standard error: of ssh, or of the agent
   bool has_ended = false;               ///< it has said so
   bool has_failed = false;
@@ -112,36 +92,43 @@ class HostsRun {
     runtime_.spawn("signals", watch_signals());
     late_ = runtime_.call_at(runtime_.now() + job_.greeting, [this] { name_late(); });
     runtime_.run();
-    if (interrupted_) throw Interrupted(*interrupted_);
+    const bool has_cause =
+        std::any_of(failures_.begin(), failures_.end(), [](const auto& one) { return !one.follows; });
+    const bool ended_well = has_result_ && !has_stopped_ && failures_.empty();
+    if (interrupted_ && !(job_.saves && (has_cause || ended_well))) throw Interrupted(*interrupted_);
     if (!failures_.empty()) throw_cause(failures_, losses_);
   }
 
  private:
   void start(const Host& host, int first_rank) {
-    agents_.push_back(std::make_unique<Agent>(
-        runtime_, host, first_rank, start_process(agent_command(job_, host), {}, {.input = true, .output = true})));
+    std::vector<std::pair<std::string, std::string>> variables;
+    if (is_here(host)) variables.emplace_back("SSH_CONNECTION", "");  // it is the user's, who has come from elsewhere
+    Process process = start_process(agent_command(job_.agent, host), variables, {.input = true, .output = true});
+    agents_.push_back(std::make_unique<Agent>(runtime_, host, first_rank, std::move(process)));
     Agent* agent = agents_.back().get();
-    listen(agent, &agent->output, [this, agent](const std::string& line) { heard(*agent, line); });
-    listen(agent, &agent->errors, [agent](const std::string& line) { agent->last = line; });
+    const auto hears = [this, agent](const std::string& line) { heard(*agent, line); };
+    listen(agent, read_lines(&agent->output, hears, SIZE_MAX));  // of our own agent, whose workers' lines are bounded
+    listen(agent, read_lines(&agent->errors, [agent](const std::string& line) { agent->last = line; }));
   }
 
-  void listen(Agent* agent, asio::posix::stream_descriptor* pipe, OnLine on_line) {
-    runtime_.spawn(text("pipe of ", agent->host.name), read(agent, pipe, std::move(on_line)));
+  void listen(Agent* agent, Task<> reading) {
+    runtime_.spawn(text("pipe of ", agent->host.name), read(agent, std::move(reading)));
   }
 
-  Task<> read(Agent* agent, asio::posix::stream_descriptor* pipe, OnLine on_line) {
-    Task<> reading = read_lines(pipe, std::move(on_line));
+  Task<> read(Agent* agent, Task<> reading) {
     co_await std::move(reading);
     --agent->readers;
     settle(*agent);
   }
 
   void heard(Agent& agent, const std::string& line) {
+    if (line.empty()) return;
     const nlohmann::json said = nlohmann::json::parse(line, nullptr, false);
     try {
       if (said.contains("hello")) return greeted(agent, said.at("hello"));
       if (said.contains("result")) {
-        std::cout << said.at("result").get<std::string>() << "\n" << std::flush;
+        has_result_ = true;
+        std::cout << bytes_from_text(said.at("result").get<std::string>()) << std::flush;
       } else if (said.contains("failed")) {
         failed(agent, failure_from(said.at("failed")));
       } else if (said.contains("lost")) {
@@ -149,7 +136,7 @@ class HostsRun {
       } else if (said.contains("ended")) {
         agent.has_ended = true;
       } else if (said.contains("line")) {
-        show(said.at("rank"), said.at("line"));
+        show(said.at("rank"), bytes_from_text(said.at("line").get<std::string>()));
       } else {
         heard_worker(agent, said.at("rank"), said.at("message"));
       }
@@ -160,6 +147,10 @@ class HostsRun {
 
   void heard_worker(Agent& agent, int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "survives") ++agent.can_be_missed;
+    if (message.value("type", "") == "stopped" && job_.saves) {
+      has_stopped_ = true;
+      if (!interrupted_) interrupted_ = message.value("signal", SIGINT);
+    }
     if (job_.on_message) job_.on_message(rank, message);
   }
 
@@ -175,6 +166,8 @@ class HostsRun {
                     text(job_.agent, " is version ", version, " there, but ", job_.version, " here"));
     }
     agent.launcher = hello.at("launcher").get<std::string>();
+    agent.here = hello.at("here").get<std::string>();
+    agent.port = hello.at("port");
     const auto has_come = [](const std::unique_ptr<Agent>& one) { return one->launcher.has_value(); };
     if (terminated_ || !std::all_of(agents_.begin(), agents_.end(), has_come)) return;
     runtime_.cancel(late_);
@@ -196,15 +189,23 @@ class HostsRun {
     const std::string token = membership::random_token();
     rendezvous_.emplace(runtime_, with_port(other == agents_.end() ? "127.0.0.1" : all, 0), token, workers,
                         job_.meeting);
+    if (other != agents_.end()) lifelines_.emplace(runtime_, with_port(all, 0), token);
     runtime_.spawn("rendezvous", serve());
     const int port = membership::parse_address(rendezvous_->address()).port;
+    PytorchPlace pytorch{agents_[0]->here.empty() ? here : agents_[0]->here, agents_[0]->port, 0,
+                         static_cast<int>(agents_.size())};
     for (auto& agent : agents_) {
       const std::string& address = agent->launcher->empty() ? here : *agent->launcher;
       AgentJob share{job_.command,
                      variables_to_pass(),
                      agent->host.workers,
                      job_.shares_cores,
-                     {agent->first_rank, workers, with_port(address, port), token}};
+                     job_.saves,
+                     job_.tells_pytorch ? std::optional(pytorch) : std::nullopt,
+                     {agent->first_rank, workers, with_port(address, port), token},
+                     agent->launcher->empty() ? "" : with_port(address, lifelines_->port()),
+                     job_.needs_launcher && workers > 1};
+      ++pytorch.host;
       if (other != agents_.end())
         share.variables.emplace_back("RIPIENO_LISTEN", variable("RIPIENO_LISTEN").value_or(everywhere));
       share.variables.insert(share.variables.end(), job_.variables.begin(), job_.variables.end());
@@ -227,7 +228,7 @@ class HostsRun {
     for (auto& agent : agents_) {
       if (!agent->launcher && !agent->has_failed) {
         failed(*agent, ErrorKind::network,
-               text("has not answered within ", seconds(job_.greeting), " s of ssh's start"));
+               text("has not answered within ", seconds(job_.greeting), " s of ssh's start", login_hint));
       }
     }
   }
@@ -243,16 +244,27 @@ class HostsRun {
       } else if (interrupted_) {
         kill_all();  // the second request
       } else {
-        interrupted_ = signal;
-        terminate();
+        interrupt(signal);
       }
+    }
+  }
+
+  void interrupt(int signal) {
+    interrupted_ = signal;
+    if (job_.on_interrupt) job_.on_interrupt(signal);
+    if (!job_.saves || terminated_ || !rendezvous_) return terminate();
+    for (auto& agent : agents_) {
+      asio::error_code ignored;  // an agent that has ended is noticed by its end
+      asio::write(agent->input, asio::buffer(std::string("interrupt\n")), ignored);
     }
   }
 
   void look_after(Agent& agent) {
     if (agent.status) return;
-    agent.status = reap(agent.pid);
-    if (agent.status) settle(agent);
+    const std::optional<ProcessEnd> end = reap(agent.pid);
+    if (!end) return;
+    agent.status = end->status;
+    settle(agent);
   }
 
   /// Judges an agent that has ended, once all that it said has been read.
@@ -264,12 +276,14 @@ class HostsRun {
     signals_.cancel(ignored);
     runtime_.cancel(late_);
     if (rendezvous_) rendezvous_->close();
+    lifelines_.reset();
   }
 
   void judge_end(Agent& agent) {
     const bool is_missed = agent.first_rank == 0 || agent.can_be_missed < agent.host.workers || ending_;
-    if (is_missed) return failed(agent, kind_of_end(agent), cause_of_end(agent));
-    const Failure loss{agent.first_rank, Error(ErrorKind::peer, cause_of_end(agent)), false, std::nullopt};
+    const Error cause = cause_of_end(agent);
+    if (is_missed) return failed(agent, cause.kind(), cause.what());
+    const Failure loss{agent.first_rank, cause, false, std::nullopt};
     lost(agent, loss);
     for (int i = 1; i < agent.host.workers; ++i) {
       losses_.push_back(losses_.back());
@@ -277,25 +291,10 @@ class HostsRun {
     }
   }
 
-  static int code_of(const Agent& agent) { return WIFEXITED(*agent.status) ? WEXITSTATUS(*agent.status) : -1; }
-
-  static ErrorKind kind_of_end(const Agent& agent) {
-    const int code = code_of(agent);
-    if (agent.launcher) return ErrorKind::peer;
-    return code == ssh_failed ? ErrorKind::network : ErrorKind::usage;
-  }
-
-  std::string cause_of_end(const Agent& agent) const {
-    const int code = code_of(agent);
-    if (agent.launcher) return "the connection to it has ended" + (agent.last.empty() ? "" : ": " + agent.last);
-    if (code == not_found || code == not_allowed) {
-      return text("cannot run ", job_.agent, " there (", agent.last,
-                  "): each host needs the program at the same path as this one");
-    }
-    if (code == ssh_failed) return "cannot be reached: " + agent.last;
-    const std::string prefix = "ripieno: ";
-    return agent.last.starts_with(prefix) ? agent.last.substr(prefix.size())
-                                          : text("its agent has ended with code ", code, ": ", agent.last);
+  Error cause_of_end(const Agent& agent) const {
+    const auto code = WIFEXITED(*agent.status) ? std::optional(WEXITSTATUS(*agent.status)) : std::nullopt;
+    if (!agent.launcher) return why_no_agent(job_.agent, agent.host, code, agent.last);
+    return Error(ErrorKind::peer, "the connection to it has ended" + (agent.last.empty() ? "" : ": " + agent.last));
   }
 
   void failed(Agent& agent, ErrorKind kind, const std::string& why) {
@@ -343,9 +342,10 @@ class HostsRun {
   asio::signal_set signals_;
   std::vector<std::unique_ptr<Agent>> agents_;
   std::optional<membership::Rendezvous> rendezvous_;  ///< once all agents have come
+  std::optional<Lifelines> lifelines_;                ///< the same, if any is on another host
   Runtime::Timer late_{};
   std::size_t settled_ = 0;
-  bool ending_ = false, terminated_ = false;
+  bool ending_ = false, terminated_ = false, has_result_ = false, has_stopped_ = false;
   std::optional<int> interrupted_;
   std::vector<Failure> failures_;  ///< in the order of arrival
   std::vector<Failure> losses_;    ///< of workers without which the others went on

@@ -1,7 +1,5 @@
 // Starts the workers of a job on several hosts, through ssh, and ends them together. On each host an agent (agent.h)
 // starts and watches its workers; this side serves the rendezvous, shows what workers say, and judges failures.
-//
-// RIPIENO_SSH: the command in place of `ssh`, with its options, such as "ssh -F my-config".
 #pragma once
 
 #include <string>
@@ -25,6 +23,10 @@ struct HostsJob {
   Duration grace = std::chrono::seconds(5);      ///< as LocalJob
   std::function<void(int rank, const nlohmann::json& message)> on_message;  ///< as LocalJob; on_output too
   std::function<void(int rank, const std::string& line)> on_output;
+  bool tells_pytorch = false;  ///< workers get the variables that torchrun sets
+  bool needs_launcher = true;  ///< workers meet here: a host that cannot reach this one ends the job; else it says so
+  bool saves = false;          ///< as LocalJob; on_interrupt too
+  std::function<void(int signal)> on_interrupt;
   std::function<void(const Failure& loss)> on_loss;  ///< as LocalJob, also with a host that is lost
 };
 

@@ -119,6 +119,8 @@ struct Agreement::State {
   bool on_servers = false;              // parameter servers step in place of the optimiser
   std::vector<std::uint32_t> versions;  // then, of the trained parameters, as the servers' weights left them
   bool all_meet = false;                // in every exchange
+  std::uint64_t comparisons = 0;
+  bool has_said_not_finite = false;
   bool finished = false, left = false;
 };
 
@@ -127,6 +129,11 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
   options = given;
   plan = strategy::settled(info, plan_of_loop(info, options, comm->size()), *comm);
   on_servers = info.has_servers;
+  if (on_servers && options.before_update) {
+    fail(ErrorKind::usage, "before_update has no effect with ", info.name,
+         ", whose servers step in place of your optimiser; leave it out, or take a strategy whose workers step "
+         "themselves");
+  }
   if (on_servers) plan.optimiser = optimiser.on_servers();
   const train::FlatOptions flat{.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
                                 .memory = comm->memory()};
@@ -193,6 +200,7 @@ void Agreement::State::check_that_servers_follow() const {
 /// By the strategy, on the thread that drives it.
 void Agreement::State::step_optimiser() {
   host->gradients_to_device();
+  if (options.before_update) options.before_update();
   optimiser.step();
   host->parameters_to_host();
 }
@@ -223,13 +231,13 @@ void Agreement::State::compare_ranks(const std::string& doing) {
   std::vector<NamedParameter> compared;
   if (!options.own_rates) compared = learning_rates(optimiser);
   compared.insert(compared.end(), alike.begin(), alike.end());
-  if (!compared.empty())
-    check.emplace(*group, *comm, compares_on, compared, ReplicaState{strategy_run->steps(), doing});
+  if (!compared.empty()) check.emplace(*group, *comm, compares_on, compared, ReplicaState{comparisons++, doing});
 }
 
 void Agreement::State::conclude_check() {
   if (!check) return;
   check->conclude(*group);
+  check->say_not_finite(&has_said_not_finite);
   check.reset();
 }
 

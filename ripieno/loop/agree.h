@@ -8,7 +8,7 @@
 //     loss(net->forward(x), y).backward();
 //     agreement.step();   // in place of optimiser.step()
 //   }
-//   agreement.finish();   // all ranks now hold the weights that they have agreed on
+//   agreement.finish();   // all ranks now hold the strategy's consensus
 //
 // step() hands the gradients to the strategy, which runs the user's optimiser where its workers step by themselves, and
 // averages gradients, changes or parameters as it says. It returns when the net holds the weights of the next forward
@@ -49,14 +49,16 @@ class Agreement {
   ~Agreement();
 
   /// This rank's gradients are complete. All ranks call it, equally often except with parameter servers at their own
-  /// pace. Gradients are the strategy's afterwards; zero_grad() them as usual. Throws Error(usage) after finish(), and
-  /// if parameters have been replaced since (load weights before agree()); else see above.
+  /// pace. Before, gradients are this rank's own: clip them in AgreeOptions::before_update. Afterwards they are the
+  /// strategy's; zero_grad() them as usual. Throws Error(usage) after finish(), and if parameters have been replaced
+  /// since (load weights before agree()); else see above.
   void step();
   /// The same where batches differ in size (AgreeOptions::uneven_batches): this one has so many samples, 0 or more.
   void step(std::int64_t samples);
   /// Every rank calls it, after its last step. What is in flight is waited for, and the consensus of the strategy is
-  /// put into the net on every rank: parameters, and buffers (batch norm's statistics). What has not been exchanged and
-  /// that the strategy has no consensus on is dropped: of accumulate, passes since the last exchange; of federated
+  /// put into the net on every rank: parameters, and buffers (batch norm's statistics). Of local-sgd and diloco it
+  /// holds the steps after the last exchange, too (their mean over the ranks, by samples). What has not been exchanged
+  /// and that the strategy has no consensus on is dropped: of accumulate, passes since the last exchange; of federated
   /// averaging, steps since the last round.
   void finish();
 

@@ -2,6 +2,7 @@
 // of the loop's. {.steps = 16} is local.steps = 16.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,10 @@ struct AgreeOptions {
   /// Strategies whose workers step by themselves (local-sgd, diloco, gossip-*, ring-passes, ring-groups, fed*): ranks
   /// may have learning rates of their own. Else those that differ are an error.
   bool own_rates = false;
+  /// Called on every rank whenever its optimiser is about to step, when the gradients are those that it steps on (with
+  /// strategies that average gradients: the average): the place to clip them. Between backward() and step() they are
+  /// this rank's own. Not with parameter servers, which step in place of the optimiser.
+  std::function<void()> before_update = {};
   double bucket_mb = 25;   ///< gradients exchanged together, in 10^6 bytes
   std::uint64_t seed = 0;  ///< of partners and random rounding; the same on all ranks
 

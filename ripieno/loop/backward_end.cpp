@@ -61,6 +61,8 @@ bool AccumulationHook::watches(const torch::Tensor& parameter, Owner owner) {
   return chain && chain->is_of(owner);
 }
 
+int current_backward() { return torch::autograd::get_current_graph_task_id(); }
+
 void at_end_of_backward(std::shared_ptr<const std::function<void()>> function) {
   torch::autograd::Engine::get_default_engine().queue_callback([function = std::move(function)] {
     const auto outer = torch::autograd::get_current_node();

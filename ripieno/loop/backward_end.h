@@ -28,6 +28,9 @@ class AccumulationHook {
   std::shared_ptr<const Callback> callback_;
 };
 
+/// Tells one backward() of this process from another; -1 outside of all.
+int current_backward();
+
 /// From a hook in a backward pass: calls the function once that pass has ended without an error, on its thread, before
 /// backward() returns; what it throws, backward() throws. Where a pass runs within another one (activation
 /// checkpointing), it is the outermost. A function that can no longer be called is destroyed.

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "ripieno/core/hash.h"
 #include "ripieno/train/flat_tensor.h"
 
 namespace ripieno::loop {
@@ -51,6 +52,7 @@ void GradientBuckets::fill(const std::vector<NamedParameter>& parameters, std::s
   std::int64_t offset = 0;
   for (const std::size_t parameter : one.members) {
     const torch::Tensor& tensor = parameters[parameter].tensor;
+    one.code = one.code * 0x9E3779B97F4A7C15ull + hash(parameters[parameter].name);
     const torch::Tensor part = one.numbers.as_strided(tensor.sizes(), dense_strides(tensor), offset);
     places_[parameter] = train::alias_of(part);
     bucket_of_[parameter] = bucket;

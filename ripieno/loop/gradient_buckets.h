@@ -21,6 +21,7 @@ class GradientBuckets {
   struct Bucket {
     torch::Tensor numbers;             ///< of one dimension
     std::vector<std::size_t> members;  ///< parameters, one after the other
+    std::uint64_t code = 0;            ///< of their names
   };
 
   GradientBuckets() = default;

@@ -5,6 +5,7 @@
 #include "ripieno/c10d/limits.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/loop/meeting.h"
+#include "ripieno/loop/open_passes.h"
 
 namespace ripieno::loop {
 namespace {
@@ -205,6 +206,7 @@ void GradientExchange::begin_pass(bool present) {
       if (const auto self = weak.lock()) self->end_pass();
     });
     pass_->alive = end;
+    open_pass(group_.get(), this, state().doing, pass_->alive);
     at_end_of_backward(end);
     if (is_uneven_) {
       const double others = count_present(true);
@@ -263,9 +265,10 @@ void GradientExchange::launch_full_buckets() {
   while (pass_->launched < all.size() && pass_->left[pass_->launched] == 0) {
     const std::size_t bucket = pass_->launched++;
     const torch::Tensor& numbers = all[bucket].numbers;
-    pass_->exchanges.push_back(options_.hook ? options_.hook(group_, {static_cast<int>(bucket), generation_, numbers,
-                                                                      buckets_.gradients(bucket), this})
-                                             : reduce(numbers, ::c10d::ReduceOp::SUM));
+    pass_->exchanges.push_back(options_.hook
+                                   ? options_.hook(group_, {static_cast<int>(bucket), generation_, all[bucket].code,
+                                                            numbers, buckets_.gradients(bucket), this})
+                                   : reduce(numbers, ::c10d::ReduceOp::SUM));
     if (!pass_->exchanges.back()) fail(ErrorKind::usage, "the hook of ", state().doing, " has returned no work");
     if (pass_->launched == all.size()) exchange_uses();
   }
@@ -281,6 +284,7 @@ void GradientExchange::conclude_check() {
 void GradientExchange::conclude(ReplicaCheck& check, const std::string& doing) {
   try {
     check.conclude(*group_);
+    check.say_not_finite(&has_said_not_finite_);
   } catch (const Error& error) {
     const std::string said = error.what();
     if (error.kind() != ErrorKind::peer || said.find("lost rank") == std::string::npos) throw;
@@ -315,6 +319,7 @@ void GradientExchange::end_pass() {
   });
   used_.assign(used_.size(), false);
   pass_.reset();
+  close_pass(group_.get(), this);
 }
 
 void GradientExchange::wait_for_all() {
@@ -379,6 +384,7 @@ torch::Tensor GradientExchange::mean(const torch::Tensor& tensor) {
   if (group_->getSize() > 1) {  // a rank with more batches is in a backward pass
     if (averages) refuse_unknown_gradients();
     const std::string doing = text("mean() after backward pass ", passes_, " of model ", model_);
+    refuse_beside_others(group_.get(), this, doing);
     ReplicaCheck check(*group_, group_->communicator(), group_->next_channel(), {}, {passes_, doing, nullptr, 0});
     conclude(check, doing);
   }

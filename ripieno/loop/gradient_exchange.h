@@ -126,6 +126,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   std::optional<BackwardPass> pass_;
   std::uint64_t passes_ = 0, own_passes_ = 0;
   bool has_failed_ = false;
+  bool has_said_not_finite_ = false;
   bool is_uneven_ = false, divides_by_present_ = false;
 };
 

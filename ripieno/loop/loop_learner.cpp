@@ -55,6 +55,7 @@ Task<bool> LoopLearner::has_next() {
   if (turn.trouble) std::rethrow_exception(turn.trouble);
   if (!turn.goes_on) co_return false;  // as a server this rank goes on at the last rate
   samples_ = turn.samples;
+  learnt_ += samples_;
   rate_ = turn.rate;
   co_return true;
 }

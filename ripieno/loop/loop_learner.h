@@ -59,6 +59,7 @@ class LoopLearner final : public strategy::Learner, public strategy::UsersLoop {
   NumberSpan frozen() override { return numbers_.frozen; }
   std::uint32_t steps_per_epoch() const override { return options_.steps_per_epoch; }
   std::uint32_t samples_per_epoch() const override { return options_.samples_per_epoch; }
+  double own_samples() const override { return learnt_; }
   Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override;
   Gates& gates() override { return gates_; }
   /// Nothing is evaluated: the loop evaluates by itself.
@@ -84,6 +85,7 @@ class LoopLearner final : public strategy::Learner, public strategy::UsersLoop {
   bool asked_ = false, ended_ = false;
   std::exception_ptr error_;
   std::uint32_t samples_ = 1;  // of the present turn
+  double learnt_ = 0;          // samples of all turns
   double rate_;
 };
 

@@ -1,6 +1,9 @@
 #include "ripieno/loop/replica_check.h"
 
 #include <cmath>
+#include <cstring>
+#include <iomanip>
+#include <iostream>
 #include <limits>
 
 #include "ripieno/c10d/limits.h"
@@ -14,24 +17,10 @@ namespace {
 constexpr std::size_t code_bytes = 8, most_parameters = 64;  // that are compared in a pass
 // Processors that round otherwise let ranks drift apart by this much.
 constexpr double relative = 1e-4, absolute = 1e-6;
-
-/// A number of the tensor as a double; the element is of its storage's order.
-double element_of(const torch::Tensor& tensor, std::int64_t element) {
-  if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) return 0;
-  const void* data = tensor.const_data_ptr();
-  switch (tensor.scalar_type()) {
-    case torch::kFloat32:
-      return static_cast<const float*>(data)[element];
-    case torch::kFloat64:
-      return static_cast<const double*>(data)[element];
-    case torch::kBFloat16:
-      return static_cast<float>(static_cast<const c10::BFloat16*>(data)[element]);
-    case torch::kHalf:
-      return static_cast<float>(static_cast<const c10::Half*>(data)[element]);
-    default:
-      return 0;
-  }
-}
+constexpr const char* rule =
+    ": whatever changes parameters (the optimiser, its learning rate, clipping, loading) must be the same on all "
+    "ranks; "
+    "if it is, memory or the network of a host has changed them";
 
 /// As a finite number that the exchange can carry.
 float carried(double value) {
@@ -44,32 +33,44 @@ float carried(double value) {
 
 ReplicaCheck::ReplicaCheck(c10d::Backend& group, collective::Communicator comm, std::uint32_t channel,
                            const std::vector<NamedParameter>& parameters, ReplicaState state, bool present)
-    : comm_(std::move(comm)), state_(std::move(state)), present_(present) {
-  const std::uint64_t code = state_.code ^ hash(state_.doing);
-  const auto turn = static_cast<std::int64_t>(state_.pass * 0x9E3779B97F4A7C15ull >> 33);
-  extremes_ = group.allocateTensor(2 * (code_bytes + most_parameters), torch::kFloat32);
+    : comm_(std::move(comm)), state_(std::move(state)), window_(parameters, state_.pass), present_(present) {
+  extremes_ = group.allocateTensor(2 * (codes * code_bytes + most_parameters), torch::kFloat32);
   extremes_.zero_();
   auto* into = extremes_.data_ptr<float>();
-  for (std::size_t byte = 0; byte < code_bytes; ++byte) {
-    const auto value = static_cast<float>(code >> (8 * byte) & 0xFF);
-    *into++ = value;
-    *into++ = -value;
+  not_finite_ = window_.not_finite();
+  // Numbers that are none come in many forms: which one a rank has says nothing.
+  const std::uint64_t window = not_finite_.empty() ? window_.hash() : 1;
+  for (const std::uint64_t code : {state_.code ^ hash(state_.doing), window, processor_code()}) {
+    for (std::size_t byte = 0; byte < code_bytes; ++byte) {
+      const auto value = static_cast<float>(code >> (8 * byte) & 0xFF);
+      *into++ = value;
+      *into++ = -value;
+    }
   }
-  const std::size_t compared = std::min(parameters.size(), most_parameters);
-  for (std::size_t i = 0; i < compared; ++i) {
-    const NamedParameter& parameter = parameters[(state_.pass * compared + i) % parameters.size()];
-    const std::int64_t size = parameter.tensor.numel();
-    names_.push_back(parameter.name);
-    const std::int64_t element = size == 0 ? 0 : turn % size;
-    elements_.push_back(parameter.tensor.dim() == 0 ? "" : text("[", element, "]"));
-    values_.push_back(size == 0 ? 0 : element_of(parameter.tensor, element));
-    const float value = carried(values_.back());
-    *into++ = value;
-    *into++ = -value;
+  pick_numbers(parameters);
+  for (const double number : values_) {
+    *into++ = carried(number);
+    *into++ = -carried(number);
   }
   if (!present) extremes_.fill_(-std::numeric_limits<float>::infinity());
   reducing_ = group.progress().submit(
       "the comparison of ranks", c10d::within_limit(group, comm_, state_.doing, reduce(comm_, channel, extremes_)));
+}
+
+/// Of each parameter in turn; of each of these another number every time.
+void ReplicaCheck::pick_numbers(const std::vector<NamedParameter>& parameters) {
+  const auto turn = static_cast<std::int64_t>(state_.pass * 0x9E3779B97F4A7C15ull >> 33);
+  const std::size_t compared = std::min(parameters.size(), most_parameters);
+  for (std::size_t i = 0; i < compared; ++i) {
+    const NamedParameter& parameter = parameters[(state_.pass * compared + i) % parameters.size()];
+    const std::int64_t size = parameter.tensor.numel();
+    const std::int64_t element = size == 0 ? 0 : turn % size;
+    names_.push_back(parameter.name);
+    elements_.push_back(place_in(parameter.tensor, element));
+    values_.push_back(size == 0 ? 0 : number_in(parameter.tensor, element));
+    if (not_finite_.empty() && !std::isfinite(values_.back()))
+      not_finite_ = text(values_.back(), " in ", names_.back(), elements_.back());
+  }
 }
 
 Task<> ReplicaCheck::reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes) {
@@ -80,8 +81,8 @@ Task<> ReplicaCheck::reduce(collective::Communicator comm, std::uint32_t channel
   co_await std::move(reducing);
 }
 
-bool ReplicaCheck::ranks_do_the_same() const {
-  const auto* largest = extremes_.const_data_ptr<float>();
+bool ReplicaCheck::is_alike(Code code) const {
+  const auto* largest = extremes_.const_data_ptr<float>() + 2 * code_bytes * static_cast<std::size_t>(code);
   for (std::size_t byte = 0; byte < code_bytes; ++byte) {
     if (largest[2 * byte] != -largest[2 * byte + 1]) return false;
   }
@@ -89,7 +90,7 @@ bool ReplicaCheck::ranks_do_the_same() const {
 }
 
 std::optional<std::size_t> ReplicaCheck::first_apart() const {
-  const auto* largest = extremes_.const_data_ptr<float>() + 2 * code_bytes;
+  const auto* largest = extremes_.const_data_ptr<float>() + 2 * codes * code_bytes;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const double most = largest[2 * i], least = -static_cast<double>(largest[2 * i + 1]);
     if (most - least > absolute + relative * std::max(std::abs(most), std::abs(least))) return i;
@@ -104,9 +105,16 @@ void ReplicaCheck::forget() noexcept {
   }
 }
 
+void ReplicaCheck::say_not_finite(bool* said) const {
+  if (*said || not_finite_.empty() || comm_.rank() != 0) return;
+  *said = true;
+  std::cerr << text("ripieno: warning: rank 0 holds ", not_finite_, ", in ", state_.doing,
+                    ": a loss or a gradient before was no finite number; the loop goes on\n");
+}
+
 void ReplicaCheck::conclude(c10d::Backend& group) {
   reducing_.wait();
-  if (!ranks_do_the_same()) {
+  if (!is_alike(Code::doing)) {
     std::vector<std::string> lines{state_.doing};
     if (state_.lines) lines.insert(lines.end(), state_.lines->begin(), state_.lines->end());
     Task<> comparing = compare_lines(comm_, std::move(lines), "all ranks must take the same steps with the same model");
@@ -114,9 +122,11 @@ void ReplicaCheck::conclude(c10d::Backend& group) {
                          c10d::within_limit(group, comm_, state_.doing, std::move(comparing)));
   }
   const std::optional<std::size_t> apart = first_apart();
-  if (!apart) return;
+  const bool windows_apart = is_alike(Code::processor) && !is_alike(Code::window);
+  if (!apart && !windows_apart) return;
+  Task<> telling = apart ? tell_apart(comm_, *apart) : tell_apart_in_window(comm_);
   group.progress().run("the comparison of parameters",
-                       c10d::within_limit(group, comm_, state_.doing, tell_apart(comm_, *apart)));
+                       c10d::within_limit(group, comm_, state_.doing, std::move(telling)));
 }
 
 Task<> ReplicaCheck::tell_apart(collective::Communicator comm, std::size_t parameter) const {
@@ -138,9 +148,36 @@ Task<> ReplicaCheck::tell_apart(collective::Communicator comm, std::size_t param
     distance = apart;
   }
   fail(ErrorKind::mismatch, "rank ", other, " holds ", all[other].value, " in ", names_[parameter],
-       elements_[parameter], " where rank ", first, " holds ", all[first].value, ", in ", state_.doing,
-       ": whatever changes parameters (the optimiser, its learning rate, clipping, loading) must be the same on all "
-       "ranks");
+       elements_[parameter], " where rank ", first, " holds ", all[first].value, ", in ", state_.doing, rule);
+}
+
+/// The numbers as they are now: by the end of agree()'s step() they have changed since the comparison, alike on all
+/// ranks.
+Task<> ReplicaCheck::tell_apart_in_window(collective::Communicator comm) const {
+  struct Found {
+    std::uint64_t at, present;
+    double own, other;
+  };
+  const Found here{0, present_ ? 1u : 0u, 0, 0};
+  Task<std::vector<Found>> looking = comm.all_gather(here);
+  const std::vector<Found> there = co_await std::move(looking);
+  int first = 0;
+  while (!there[static_cast<std::size_t>(first)].present) ++first;
+  const std::vector<double> own = present_ ? window_.numbers() : std::vector<double>();
+  Task<std::vector<double>> hearing = comm.broadcast(own, first);
+  const std::vector<double> others = co_await std::move(hearing);
+  Found found{own.size(), here.present, 0, 0};
+  for (std::size_t i = 0; i < std::min(own.size(), others.size()) && found.at == own.size(); ++i) {
+    if (std::memcmp(&own[i], &others[i], sizeof own[i]) != 0) found = {i, here.present, own[i], others[i]};
+  }
+  Task<std::vector<Found>> gathering = comm.all_gather(found);
+  const std::vector<Found> all = co_await std::move(gathering);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].present || all[rank].at >= others.size()) continue;
+    fail(ErrorKind::mismatch, "rank ", rank, " holds ", std::setprecision(17), all[rank].own, " in ",
+         window_.name(all[rank].at), " where rank ", first, " holds ", all[rank].other, ", in ", state_.doing, rule);
+  }
+  fail(ErrorKind::mismatch, "ranks held different numbers from ", window_.name(0), " on, in ", state_.doing, rule);
 }
 
 }  // namespace ripieno::loop

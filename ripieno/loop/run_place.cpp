@@ -79,8 +79,8 @@ RunPlace::RunPlace(const RankTexts& ranks, const fs::path& runs, const report::L
   } catch (...) {
     trouble = std::current_exception();
   }
-  meet_by_texts(ranks, trouble);
   try {
+    meet_by_texts(ranks, trouble);
     compare(ranks.all(to_json(loop)));
   } catch (...) {
     if (folder_) fs::remove_all(folder_->path());
@@ -98,7 +98,9 @@ RunPlace::RunPlace(const RankTexts& ranks, const fs::path& runs, const report::L
 }
 
 RunPlace::~RunPlace() {
-  if (!is_own_ || !folder_) return;
+  if (!folder_) return;
+  if (is_own_ || rank_ == 0) observe::RunFolder::remove_if_nothing_came(folder_->path());
+  if (!is_own_ || !fs::exists(folder_->path())) return;
   std::cerr << text("rank ", rank_, ": ", asio::ip::host_name(),
                     " does not share the run's folder; what this rank has ", "written is in ", folder_->path().string(),
                     "\n");

@@ -5,6 +5,7 @@
 
 #include <asio/ip/host_name.hpp>
 #include <cmath>
+#include <iostream>
 #include <limits>
 
 #include "ripieno/core/hash.h"
@@ -78,6 +79,20 @@ std::string started_by() {
   return other == "none" ? "" : other;
 }
 
+/// The rank's metrics, made by all ranks or told to all why not: rank 0 may remove a run without a step as soon as this
+/// returns.
+std::unique_ptr<LineFile> made_metrics(const RankTexts& ranks, const observe::RunFolder& folder) {
+  std::unique_ptr<LineFile> made;
+  std::exception_ptr trouble;
+  try {
+    made = std::make_unique<LineFile>(folder.metrics(ranks.rank()));
+  } catch (...) {
+    trouble = std::current_exception();
+  }
+  meet_by_texts(ranks, trouble);
+  return made;
+}
+
 std::uint64_t digest(const std::vector<torch::Tensor>& parameters) {
   std::string all;
   for (const torch::Tensor& parameter : parameters) {
@@ -98,7 +113,7 @@ struct RunWriter::State {
         place(ranks, options.folder, loop, observe::environment_json(TORCH_VERSION, started_by()),
               [this] { check(options); }),
         progress(*runtime),
-        recorder(*runtime, &ledger, std::make_unique<LineFile>(place.folder().metrics(ranks.rank()))),
+        recorder(*runtime, &ledger, made_metrics(ranks, place.folder())),
         clock(*runtime, ranks.size() > 1) {}
 
   void start();
@@ -170,7 +185,7 @@ void RunWriter::State::count_bytes() {
   ledger = now.ledger.since(before.ledger);
 }
 
-/// Keeps the first loss that is no finite number.
+/// Keeps the first loss that is no finite number, and says so at once.
 void RunWriter::State::found(std::optional<double> loss, const char* what) {
   if (!loss || std::isfinite(*loss) || not_finite) return;
   const std::uint64_t steps = recorder.steps();
@@ -179,6 +194,7 @@ void RunWriter::State::found(std::optional<double> loss, const char* what) {
                                  : *loss > 0       ? "inf"
                                                    : "-inf",
                                  steps > 0 ? steps - 1 : 0, options.first_epoch + epochs};
+  std::cerr << text("ripieno: warning: ", report::described(*not_finite), "; the loop goes on\n");
 }
 
 void RunWriter::State::step(const Step& step) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "ripieno/core/error.h"
+#include "ripieno/membership/sockets.h"
 
 namespace ripieno::membership {
 
@@ -36,6 +37,8 @@ std::string with_port(const std::string& host, int port) {
   return text(is_six ? "[" : "", host, is_six ? "]:" : ":", port);
 }
 
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
 tcp::endpoint resolve(const std::string& address) {
   const Address parsed = parse_address(address);
   asio::error_code error;
@@ -53,7 +56,9 @@ void check_route_to(const std::string& address) {
   asio::io_context context;
   asio::ip::udp::socket probe(context);
   asio::error_code error;
-  probe.connect({where.address(), where.port()}, error);
+  const asio::ip::udp::endpoint there(where.address(), where.port());
+  open_socket(probe, there.protocol(), error);
+  if (!error) probe.connect(there, error);
   if (!error) return;
   fail(ErrorKind::network, "workers cannot meet at ", address, ": ", error.message(), ". ",
        where.address().is_loopback() ? "Is the loopback interface up? (ip link set lo up)" : "Is the network up?");

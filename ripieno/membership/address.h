@@ -19,6 +19,9 @@ Address parse_address(const std::string& address);
 std::string to_string(const asio::ip::tcp::endpoint& endpoint);
 std::string with_port(const std::string& host, int port);
 
+/// Whether it is one of a host's own addresses for itself, as it is written: "localhost", "127.0.0.1", "::1".
+bool is_loopback(const std::string& host);
+
 /// The first endpoint that the name resolves to; may wait for a name server. Error(network), with the name and the
 /// reason.
 asio::ip::tcp::endpoint resolve(const std::string& address);

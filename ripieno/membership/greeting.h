@@ -53,6 +53,8 @@ struct AnswerHead {
 };
 static_assert(sizeof(AnswerHead) == 48 && std::is_trivially_copyable_v<AnswerHead>);
 inline constexpr std::uint32_t longest_error = 4000;
+/// A status without a proof: whoever greets does not know the token of whoever answers, and need not come again.
+inline constexpr std::uint32_t unproven = 0xFFFFFFFF;
 
 /// Head and content, as they are sent.
 std::vector<std::byte> answer(const Token& token, const Conversation& conversation, std::uint32_t status,

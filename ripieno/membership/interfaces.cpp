@@ -10,6 +10,7 @@
 #include <asio/ip/v6_only.hpp>
 
 #include "ripieno/core/error.h"
+#include "ripieno/membership/sockets.h"
 
 namespace ripieno::membership {
 namespace {
@@ -65,11 +66,18 @@ std::string address_of_interface(const std::string& name) {
        there.empty() ? "none" : there);
 }
 
+bool is_of_this_host(const asio::ip::address& address) {
+  const std::vector<Interface> all = all_interfaces();
+  return address.is_loopback() || std::any_of(all.begin(), all.end(), [&](const Interface& one) {
+           return asio::ip::make_address(one.address) == address;
+         });
+}
+
 std::string all_addresses() {
   asio::io_context context;
   tcp::acceptor probe(context);
   asio::error_code error;
-  probe.open(tcp::v6(), error);
+  open_socket(probe, tcp::v6(), error);
   if (!error) probe.set_option(asio::ip::v6_only(false), error);
   if (!error) probe.bind({tcp::v6(), 0}, error);
   return error ? "0.0.0.0" : "::";
@@ -79,7 +87,9 @@ std::string way_to(const tcp::endpoint& where) {
   asio::io_context context;
   asio::ip::udp::socket probe(context);
   asio::error_code error;
-  probe.connect({where.address(), where.port()}, error);
+  const asio::ip::udp::endpoint there(where.address(), where.port());
+  open_socket(probe, there.protocol(), error);
+  if (!error) probe.connect(there, error);
   if (error) return "there is no way: " + error.message();
   const std::string from = probe.local_endpoint(error).address().to_string();
   for (const Interface& one : all_interfaces()) {

@@ -22,6 +22,9 @@ std::optional<std::string> find_interface(const std::string& name);
 /// no address.
 std::string address_of_interface(const std::string& name);
 
+/// Whether it leads back to this host.
+bool is_of_this_host(const asio::ip::address& address);
+
 /// What stands for all of this host's addresses: "::", which takes IPv4 too, or "0.0.0.0" where there is no IPv6.
 std::string all_addresses();
 

@@ -1,7 +1,9 @@
 #include "ripieno/membership/invitation.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +13,7 @@
 #include "ripieno/core/descriptor.h"
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/hash.h"
 #include "ripieno/membership/greeting.h"
 
 namespace ripieno::membership {
@@ -45,6 +48,33 @@ std::optional<std::string> read_private(const std::filesystem::path& path) {
   content.resize(static_cast<std::size_t>(got));
   return content;
 }
+
+/// A name that one process of this host can have. The kernel frees it when the process ends, however that is.
+class ClaimedName {
+ public:
+  /// `name`: the same for all who claim the same. Waits for nobody.
+  explicit ClaimedName(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // after a zero: it is in no folder
+    const auto* const where = reinterpret_cast<const sockaddr*>(&address);
+    if (!socket_.is_open()) return;
+    if (::bind(socket_.get(), where, sizeof address) == 0) {
+      ::listen(socket_.get(), 16);
+    } else if (errno == EADDRINUSE && ::connect(socket_.get(), where, sizeof address) == 0) {
+      ucred owner{};
+      socklen_t size = sizeof owner;
+      const bool is_known = ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0;
+      if (is_known && owner.uid == ::getuid()) owner_ = owner.pid;  // another user's claim counts for nothing
+    }
+  }
+
+  std::optional<pid_t> owner() const { return owner_; }  ///< nullopt: this process, or nobody who counts
+
+ private:
+  Descriptor socket_;
+  std::optional<pid_t> owner_;
+};
 
 }  // namespace
 
@@ -89,6 +119,16 @@ void InvitationFile::remove() noexcept {
   std::filesystem::remove(path_, ignored);
 }
 
+std::shared_ptr<const void> InvitationFile::claim(int rank) const {
+  const std::string place = std::filesystem::absolute(path_).string();
+  auto name = std::make_shared<const ClaimedName>(text("ripieno-", std::hex, hash(place), std::dec, "-rank-", rank));
+  if (!name->owner()) return name;
+  fail(ErrorKind::usage, "rank ", rank, " of this job is process ", *name->owner(),
+       " already, which waits for the others (by ", place,
+       "): a rank was started twice, or two jobs have the same variables. Number the ranks, and give each job a "
+       "MASTER_PORT or a RIPIENO_MEETING_FOLDER of its own");
+}
+
 std::string read_token(const std::filesystem::path& path) {
   const std::optional<std::string> content = read_private(path);
   if (!content) fail(ErrorKind::io, "cannot read ", path.string(), ": there is no such file");
@@ -98,16 +138,30 @@ std::string read_token(const std::filesystem::path& path) {
   return token;
 }
 
-std::filesystem::path private_folder(const std::string& runtime_folder) {
-  std::filesystem::path path = runtime_folder.empty() ? std::filesystem::path(text("/tmp/ripieno-", ::getuid()))
-                                                      : std::filesystem::path(runtime_folder) / "ripieno";
+namespace {
+
+void make_private(const std::filesystem::path& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     fail(ErrorKind::io, "cannot make the folder ", path.string(), ": ", std::strerror(errno));
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
     fail(ErrorKind::usage, path.string(), " is no folder, but ranks would meet by a file in it: remove it");
   check_private(path, found);
-  return path;
+}
+
+}  // namespace
+
+std::filesystem::path private_folder(const std::vector<std::filesystem::path>& places) {
+  std::string reasons;
+  for (const std::filesystem::path& place : places) {
+    try {
+      make_private(place);
+      return place;
+    } catch (const Error& error) {
+      reasons += text(reasons.empty() ? "" : "; ", error.what());
+    }
+  }
+  fail(ErrorKind::usage, "there is no folder in which ranks can meet: ", reasons);
 }
 
 }  // namespace ripieno::membership

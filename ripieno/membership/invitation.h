@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ class InvitationPlace {
   /// nullopt: there is none, or not yet.
   virtual std::optional<Invitation> find() const = 0;
   virtual void remove() noexcept = 0;
+  /// This process is the one of that rank, until the returned object is destroyed: ranks of two jobs that have the same
+  /// place would take each other for their own. Error(usage), with the other process, if another is that rank now.
+  /// By default the place is known to one job alone.
+  virtual std::shared_ptr<const void> claim(int) const { return nullptr; }
 };
 
 /// A file. leave(): Error(io) if it cannot be written. find(): Error(usage), with path and owner or mode, if another
@@ -35,6 +40,8 @@ class InvitationFile final : public InvitationPlace {
   void leave(const Invitation& invitation) override;
   std::optional<Invitation> find() const override;
   void remove() noexcept override;
+  /// Among the processes of this host and its network namespace.
+  std::shared_ptr<const void> claim(int rank) const override;
 
  private:
   const std::filesystem::path path_;
@@ -48,8 +55,8 @@ Invitation invitation_of(const std::string& text, const std::string& place);
 /// or mode, if it belongs to another user or others can read it.
 std::string read_token(const std::filesystem::path& path);
 
-/// A folder of this user's on this host that nobody else can enter, for invitations; makes it. Error(usage), with path
-/// and owner or mode, if it belongs to another user or others can enter it.
-std::filesystem::path private_folder(const std::string& runtime_folder);
+/// The first of these places where there is a folder of this user's that nobody else can enter, or one can be made; all
+/// processes of a job take the same. Error(usage) with the reason for each, such as its owner or mode, if none is.
+std::filesystem::path private_folder(const std::vector<std::filesystem::path>& places);
 
 }  // namespace ripieno::membership

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <asio/ip/tcp.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct Meeting {
   std::uint64_t digest = 0;  ///< of everything that the workers must agree on: the recipe
   Duration timeout = std::chrono::seconds(60);
   std::string listen = "127.0.0.1";  ///< the host that this worker listens on
+  /// Called once, when the rendezvous cannot be reached for 10 s, with the reason; it may still come. May be empty.
+  std::function<void(const std::string& why)> on_wait;
 };
 
 /// Connects to all other ranks: [r] is the connection to rank r, [rank] is empty. A connection to this worker without

@@ -111,9 +111,9 @@ void Rendezvous::State::expire() {
     if (count <= 16) missing += text(count > 1 ? ", " : "", rank);
   }
   if (count > 16) missing += text(" and ", count - 16, " more");
-  end(ErrorKind::peer,
-      text(count > 1 ? "ranks " : "rank ", missing, " of ", world_size, count > 1 ? " have" : " has",
-           " not come to the rendezvous at ", to_string(door->endpoint()), " within ", seconds(timeout), " s"));
+  end(ErrorKind::peer, text(count > 1 ? "ranks " : "rank ", missing, " of ", world_size, count > 1 ? " have" : " has",
+                            " not come to the rendezvous at ", to_string(door->endpoint()), " within ",
+                            seconds(timeout), " s", door->remark()));
 }
 
 std::pair<std::uint32_t, std::string> Rendezvous::State::answer() const {

@@ -92,16 +92,14 @@ void Zoo::add(ModelInfo model) {
 }
 
 const ModelInfo& Zoo::find(const std::string& name) const {
-  std::string names, nearest;
-  std::size_t distance = 4;  // more than 3 edits are no misspelling
+  std::string names;
+  std::vector<std::string_view> known;
   for (const ModelInfo& model : models_) {
     if (model.name == name) return model;
     names += text(names.empty() ? "" : ", ", model.name);
-    if (const std::size_t d = edit_distance(name, model.name); d < distance) {
-      distance = d;
-      nearest = model.name;
-    }
+    known.push_back(model.name);
   }
+  const std::string_view nearest = likely_name(known, name);
   fail(ErrorKind::usage, "model \"", name, "\" is unknown",
        nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; the known ones are ", names);
 }

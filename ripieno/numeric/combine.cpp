@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "ripieno/numeric/elementwise.h"
@@ -84,6 +85,15 @@ void divide_as(NumberSpan values, std::int64_t divisor) {
   for (T& x : values.as<T>()) x = static_cast<T>(static_cast<std::int64_t>(x) / divisor);
 }
 
+template <class T>
+void finish_mean_as(NumberSpan values, T divisor) {
+  constexpr T infinity = std::numeric_limits<T>::infinity(), largest = std::numeric_limits<T>::max();
+  for (T& x : values.as<T>()) {
+    const T limit = std::abs(x) <= largest ? largest : infinity;
+    x = std::clamp(x / divisor, -limit, limit);
+  }
+}
+
 }  // namespace
 
 const char* name(Reduce how) {
@@ -123,6 +133,8 @@ void divide(NumberSpan values, std::int64_t divisor) {
   switch (values.type) {
     case DType::fp32:
     case DType::fp64:
+    case DType::fp16:
+    case DType::bf16:
       return scale(values, 1.0 / static_cast<double>(divisor));
     case DType::int64:
       return divide_as<std::int64_t>(values, divisor);
@@ -130,15 +142,19 @@ void divide(NumberSpan values, std::int64_t divisor) {
       return divide_as<std::int32_t>(values, divisor);
     case DType::uint8:
       return divide_as<std::uint8_t>(values, divisor);
-    case DType::fp16:
-    case DType::bf16:
-      break;
   }
+}
+
+void finish_mean(NumberSpan values, double divisor) {
+  if (!values.data) return;
+  if (values.type == DType::fp32) return finish_mean_as<float>(values, static_cast<float>(divisor));
+  if (values.type == DType::fp64) return finish_mean_as<double>(values, divisor);
+  require(is_float(values.type), "a mean of ", name(values.type), " on the way");
   float middle[block];
   for (std::size_t i = 0; i < values.count; i += block) {
     const NumberSpan part = values.slice(i, std::min(i + block, values.count)), wide(middle, part.count, DType::fp32);
     convert(wide, part);
-    scale(wide, 1.0 / static_cast<double>(divisor));
+    finish_mean_as<float>(wide, static_cast<float>(divisor));
     convert(part, wide);
   }
 }

@@ -20,4 +20,8 @@ void combine(NumberSpan into, NumberSpan from, Reduce how);
 /// values[i] /= divisor; integers are rounded towards zero.
 void divide(NumberSpan values, std::int64_t divisor);
 
+/// values[i] /= divisor, floating-point numbers: sums become means, of which those of finite numbers are finite, though
+/// the sums were rounded up.
+void finish_mean(NumberSpan values, double divisor);
+
 }  // namespace ripieno::numeric

@@ -193,8 +193,8 @@ std::uint16_t* bf16(NumberSpan s) { return static_cast<std::uint16_t*>(s.data); 
 
 constexpr std::size_t block = 512;
 
-/// Combines fp64 with another type through fp32, a block at a time. Rare (tests with a narrow wire type), so kept
-/// simple.
+/// Combines one type with another through fp32, a block at a time. Rare (tests with a narrow wire type, means of bf16),
+/// so kept simple.
 template <class Body>
 void by_way_of_fp32(NumberSpan wide, NumberSpan narrow, Body body) {
   float middle[block];
@@ -304,6 +304,12 @@ void scale(NumberSpan values, double factor) {
     HWY_DYNAMIC_DISPATCH(ScaleFp32)(f32(values), f32(values), values.count, static_cast<float>(factor));
   } else if (values.type == DType::fp64) {
     HWY_DYNAMIC_DISPATCH(ScaleFp64)(f64(values), f64(values), values.count, factor);
+  } else if (is_float(values.type)) {
+    by_way_of_fp32(values, values, [=](NumberSpan part, NumberSpan middle, NumberSpan) {
+      convert(middle, part);
+      scale(middle, factor);
+      convert(part, middle);
+    });
   } else {
     unsupported("scaling", values, values);
   }

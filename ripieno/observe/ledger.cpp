@@ -1,5 +1,7 @@
 #include "ripieno/observe/ledger.h"
 
+#include <vector>
+
 namespace ripieno::observe {
 
 const char* name(Purpose purpose) {
@@ -61,6 +63,21 @@ Ledger Ledger::since(const Ledger& earlier) const {
   for (std::size_t i = 0; i < totals_.size(); ++i) later.totals_[i] = totals_[i] - earlier.totals_[i];
   later.dropped_ = dropped_ - earlier.dropped_;
   return later;
+}
+
+void Ledger::visit(StateVisitor& visitor) {
+  std::vector<std::uint64_t*> counts;
+  const auto show = [&](Traffic& part) {
+    for (std::uint64_t* count : {&part.payload_sent, &part.payload_received, &part.framing_sent, &part.framing_received,
+                                 &part.messages_sent, &part.messages_received})
+      counts.push_back(count);
+  };
+  for (Traffic& part : totals_) show(part);
+  show(dropped_);
+  std::vector<double> numbers;  // exact up to 2^53 bytes
+  for (const std::uint64_t* count : counts) numbers.push_back(static_cast<double>(*count));
+  visitor.span("ledger", NumberSpan(numbers.data(), numbers.size(), DType::fp64));
+  for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = static_cast<std::uint64_t>(numbers[i]);
 }
 
 Traffic Ledger::total() const {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "ripieno/core/state.h"
+
 namespace ripieno::observe {
 
 /// What bytes are sent for.
@@ -47,6 +49,9 @@ class Ledger {
   Traffic total() const;
   /// The exchange traffic of dropped attempts.
   const Traffic& dropped() const { return dropped_; }
+
+  /// Shows all counts but the open attempt's, for a run's checkpoint.
+  void visit(StateVisitor& visitor);
 
  private:
   std::array<Traffic, purposes.size()> totals_;

@@ -5,9 +5,12 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 
 namespace ripieno::observe {
 namespace {
+
+constexpr Duration between_flushes = std::chrono::milliseconds(500);  // of steps' lines, at least
 
 nlohmann::ordered_json stage_seconds(const StageTimes& times) {
   nlohmann::ordered_json json;
@@ -36,19 +39,34 @@ Recorder::Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineF
 
 void Recorder::start(const StartRecord& record) {
   if (!metrics_) return;
-  nlohmann::ordered_json line{{"type", "start"},
-                              {"schema", metrics_schema},
-                              {"time", seconds(runtime_.now())},
-                              {"rank", record.rank},
-                              {"ranks", record.ranks},
-                              {"host", record.host},
-                              {"network", record.network},
-                              {"first_epoch", record.first_epoch},
-                              {"epochs", record.epochs},
-                              {"steps_per_epoch", record.steps_per_epoch}};
-  if (record.unix_time) line["unix_time"] = *record.unix_time - seconds(runtime_.now());  // at time 0
+  nlohmann::ordered_json line{{"type", "start"},           {"schema", metrics_schema},
+                              {"time", line_time()},       {"rank", record.rank},
+                              {"ranks", record.ranks},     {"host", record.host},
+                              {"network", record.network}, {"first_epoch", record.first_epoch},
+                              {"epochs", record.epochs},   {"steps_per_epoch", record.steps_per_epoch}};
+  if (record.unix_time) line["unix_time"] = *record.unix_time - line_time();   // at time 0
+  if (!earlier_.lines.empty()) line["earlier_lines"] = earlier_.lines.size();  // which follow
   metrics_->append(line.dump());
+  for (const std::string& earlier : std::exchange(earlier_.lines, {})) metrics_->append(earlier);
   metrics_->flush();
+}
+
+void Recorder::go_on_from(EarlierPart earlier) {
+  earlier_ = std::move(earlier);
+  steps_ = earlier_.steps;
+  samples_ = earlier_.samples;
+  totals_ = earlier_.stages;
+  epoch_times_ = std::move(earlier_.epoch_times);
+  epochs_ = std::move(earlier_.epochs);
+  ages_ = std::move(earlier_.ages);
+  if (left_out_steps_ > 0 && left_out_steps_ <= earlier_.after_steps.size())
+    std::tie(left_out_time_, left_out_samples_) = earlier_.after_steps[left_out_steps_ - 1];
+  traffic_since();
+}
+
+void Recorder::begin() {
+  began_ = step_start_ = runtime_.now();
+  epoch_start_ = began_ - earlier_.of_epoch;
 }
 
 void Recorder::add(Stage stage, Duration time) {
@@ -67,7 +85,7 @@ void Recorder::step(const StepRecord& record) {
   if (record.age) ++ages_[*record.age];
   if (metrics_) {
     nlohmann::ordered_json line{{"type", "step"},
-                                {"time", seconds(runtime_.now())},
+                                {"time", line_time()},
                                 {"epoch", record.epoch},
                                 {"step", record.step},
                                 {"samples", record.samples},
@@ -77,6 +95,10 @@ void Recorder::step(const StepRecord& record) {
     if (record.has_loss) line["loss"] = record.loss;
     if (record.age) line["age"] = *record.age;
     metrics_->append(line.dump());
+    if (const Duration now = runtime_.now(); now - flushed_ >= between_flushes && !runtime_.is_virtual()) {
+      metrics_->flush();  // so that a process that is killed loses little
+      flushed_ = now;
+    }
   }
   pending_ = {};
   const Duration now = runtime_.now();
@@ -99,7 +121,7 @@ void Recorder::epoch(const EpochRecord& record) {
   epochs_.push_back(record);
   if (metrics_) {
     nlohmann::ordered_json line{
-        {"type", "epoch"}, {"time", seconds(now)}, {"epoch", record.epoch}, {"seconds", seconds(epoch_times_.back())}};
+        {"type", "epoch"}, {"time", line_time()}, {"epoch", record.epoch}, {"seconds", seconds(epoch_times_.back())}};
     if (!std::isnan(record.accuracy)) {
       line["test"] = {{"accuracy", record.accuracy}};
       if (record.has_loss) line["test"]["loss"] = record.loss;
@@ -127,23 +149,24 @@ void Recorder::sample(const SampleRecord& record) {
   };
   const ProcessUsage& process = record.process;
   const MachineUsage& machine = record.machine;
-  const nlohmann::ordered_json line{{"type", "sample"},
-                                    {"time", seconds(runtime_.now())},
-                                    {"seconds", seconds(record.span)},
-                                    {"process",
-                                     {{"cpu_user", process.cpu.user},
-                                      {"cpu_system", process.cpu.system},
-                                      {"resident", process.resident_bytes},
-                                      {"switches_waiting", process.switches_waiting},
-                                      {"switches_forced", process.switches_forced}}},
-                                    {"machine",
-                                     {{"cpu_user", machine.user},
-                                      {"cpu_system", machine.system},
-                                      {"cpu_idle", machine.idle},
-                                      {"cpu_stolen", machine.stolen}}},
-                                    {"network", interface(record.network.network)},
-                                    {"loopback", interface(record.network.loopback)},
-                                    {"retransmits", record.network.retransmits}};
+  nlohmann::ordered_json line{{"type", "sample"},
+                              {"time", line_time()},
+                              {"seconds", seconds(record.span)},
+                              {"process",
+                               {{"cpu_user", process.cpu.user},
+                                {"cpu_system", process.cpu.system},
+                                {"resident", process.resident_bytes},
+                                {"switches_waiting", process.switches_waiting},
+                                {"switches_forced", process.switches_forced}}},
+                              {"machine",
+                               {{"cpu_user", machine.user},
+                                {"cpu_system", machine.system},
+                                {"cpu_idle", machine.idle},
+                                {"cpu_stolen", machine.stolen}}},
+                              {"network", interface(record.network.network)},
+                              {"loopback", interface(record.network.loopback)},
+                              {"retransmits", record.network.retransmits}};
+  if (!record.waits_for.empty()) line["waits_for"] = record.waits_for;
   metrics_->append(line.dump());
   metrics_->flush();  // so that watchers of the run see it now
 }
@@ -265,16 +288,20 @@ void Recorder::failed(const std::string& what) noexcept {
   }
 }
 
-void Recorder::end() {
+void Recorder::stop() {
   throw_later();
   if (trace_) {
     trace_->append("]");
     trace_->flush();
   }
+  if (metrics_) metrics_->flush();
+}
+
+void Recorder::end() {
+  stop();
   if (!metrics_) return;
   metrics_->append(
-      nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}
-          .dump());
+      nlohmann::ordered_json{{"type", "end"}, {"time", line_time()}, {"bytes", bytes_json(traffic_since())}}.dump());
   metrics_->flush();
 }
 

@@ -6,10 +6,13 @@
 #include <array>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ripieno/core/file.h"
 #include "ripieno/core/runtime.h"
@@ -59,6 +62,19 @@ struct SampleRecord {
   ProcessUsage process;
   MachineUsage machine;
   NetworkUsage network;
+  std::vector<int> waits_for;  ///< the ranks that this rank waits for now
+};
+
+/// What a resumed run goes on from: the part of its rank's metrics that came before the checkpoint.
+struct EarlierPart {
+  std::vector<std::string> lines;        ///< of steps, epochs and samples
+  Duration time{0}, of_epoch{0};         ///< at its end: since its start, and in an epoch that goes on
+  std::uint64_t steps = 0, samples = 0;  ///< that it trained
+  std::vector<std::pair<Duration, std::uint64_t>> after_steps;  ///< of each step: time trained, and samples by then
+  StageTimes stages{};
+  std::vector<Duration> epoch_times;
+  std::vector<EpochRecord> epochs;
+  std::map<std::int64_t, std::uint64_t> ages;
 };
 
 /// An interval that a trace shows.
@@ -100,8 +116,13 @@ class Recorder {
   void later(std::exception_ptr error) noexcept {
     if (!later_) later_ = std::move(error);
   }
+  /// Lines and totals begin with an earlier part of the run; later times count on from its end. Call it after
+  /// leave_out() and before start(), with a ledger that has the earlier part's traffic.
+  void go_on_from(EarlierPart earlier);
+  /// The whole run's time, of this part's.
+  Duration whole(Duration own) const { return own + earlier_.time; }
   /// Training begins now; earlier time belongs to no epoch.
-  void begin() { began_ = epoch_start_ = step_start_ = runtime_.now(); }
+  void begin();
   /// The time of begin().
   Duration began() const { return began_; }
   /// It is not known what is sent: lines say so, in place of 0 bytes. Call it before start().
@@ -121,6 +142,11 @@ class Recorder {
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
   void sample(const SampleRecord& record);
+  /// All lines so far are in the file. Call it before a checkpoint: a run that goes on from there takes its curve from
+  /// this file.
+  void flush() {
+    if (metrics_) metrics_->flush();
+  }
   /// Writes a line of the trace, if one is kept; the next step() throws an error of writing.
   void span(const Span& span);
   /// As span(), for a time in which compute waited for an exchange.
@@ -149,6 +175,8 @@ class Recorder {
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
   /// An error ends training: marks it in the trace and ends the trace. Throws nothing that would hide that error.
   void failed(const std::string& what) noexcept;
+  /// Training stops, and may go on in another process: writes what is pending, and the trace's end.
+  void stop();
   /// Writes the last lines: the traffic since the last epoch's line, and the trace's end.
   void end();
 
@@ -169,6 +197,8 @@ class Recorder {
   static double microseconds(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
   /// The exchange's traffic since the last line; nullopt: not known.
   std::optional<Traffic> traffic_since();
+  /// Of a line that is written now, in seconds since the run's first start.
+  double line_time() const { return seconds(runtime_.now() + earlier_.time); }
 
   const Runtime& runtime_;
   Ledger* ledger_;
@@ -178,13 +208,14 @@ class Recorder {
   std::vector<Duration> message_threads_;  // when the last message of each thread ended
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
-  Duration began_{0}, epoch_start_, step_start_;
+  Duration began_{0}, epoch_start_, step_start_, flushed_{0};
   std::uint64_t steps_ = 0, samples_ = 0;
   std::uint64_t left_out_steps_ = 0, left_out_samples_ = 0;
   Duration left_out_time_{0};
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
   std::map<std::int64_t, std::uint64_t> ages_;
+  EarlierPart earlier_;
   std::exception_ptr later_;
 
   friend class StageTimer;

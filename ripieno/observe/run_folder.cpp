@@ -58,11 +58,46 @@ RunFolder RunFolder::create(const std::filesystem::path& runs, const std::string
   }
 }
 
+namespace {
+
+/// Whether a step of the run itself, not of the one that it goes on from, is in a rank's metrics.
+bool has_step(const std::filesystem::path& metrics) {
+  std::istringstream lines(read_file(metrics));
+  std::string line;
+  std::size_t earlier = 0;
+  if (std::getline(lines, line)) {
+    const auto start = nlohmann::json::parse(line, nullptr, false);
+    if (start.is_object()) earlier = start.value("earlier_lines", std::size_t{0});
+  }
+  while (std::getline(lines, line)) {
+    if (earlier > 0) {
+      --earlier;
+    } else if (line.starts_with(R"({"type":"step")") || line.starts_with(R"({"type":"end")")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void RunFolder::remove_if_nothing_came(const std::filesystem::path& path) noexcept {
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_kept = name.starts_with("state-") || name == "model.pt" || name == "summary.json";
+      if (is_kept || (name.starts_with("metrics-") && has_step(entry.path()))) return;
+    }
+    std::filesystem::remove_all(path);
+  } catch (const std::exception&) {  // the error that ended the run is told instead
+  }
+}
+
 std::filesystem::path RunFolder::metrics(int rank) const { return path_ / text("metrics-", rank, ".jsonl"); }
 std::filesystem::path RunFolder::trace(int rank) const { return path_ / text("trace-", rank, ".json"); }
 std::filesystem::path RunFolder::state(int rank) const { return path_ / text("state-", rank, ".pt"); }
-std::filesystem::path RunFolder::state(int rank, std::int64_t epochs_done) const {
-  return path_ / text("state-", rank, ".epoch-", epochs_done, ".pt");
+std::filesystem::path RunFolder::state(int rank, std::uint32_t epochs, std::uint32_t steps) const {
+  return path_ / text("state-", rank, ".epoch-", epochs, steps > 0 ? text("-step-", steps) : "", ".pt");
 }
 
 std::string environment_json(const std::string& libtorch, const std::string& launcher) {

@@ -19,6 +19,8 @@ class RunFolder {
   /// Makes a new folder in `runs`, with the next free number: "0007-" and `name`. Throws Error(usage) for a name that
   /// cannot be a folder's, calling it `key`; Error(io).
   static RunFolder create(const std::filesystem::path& runs, const std::string& name, const std::string& key);
+  /// Removes a folder whose run has ended before its first step, and so has nothing to show; leaves others.
+  static void remove_if_nothing_came(const std::filesystem::path& path) noexcept;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }
@@ -29,8 +31,8 @@ class RunFolder {
   std::filesystem::path trace(int rank) const;
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path state(int rank) const;
-  /// An older state, kept until all ranks have a newer one.
-  std::filesystem::path state(int rank, std::int64_t epochs_done) const;
+  /// An older state, kept until all ranks have a newer one: after so many epochs, and steps of the next.
+  std::filesystem::path state(int rank, std::uint32_t epochs, std::uint32_t steps) const;
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
 

@@ -4,17 +4,28 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
+
+#include "ripieno/core/error.h"
+#include "ripieno/core/file.h"
 
 namespace ripieno::observe {
 namespace {
 
+/// The content of a file of /proc; "" if it is missing.
+std::string text_of(const char* path) {
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 /// The bytes in the line "NAME: 123 kB" of a file of /proc.
 std::uint64_t bytes_in(const char* path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream lines(text_of(path));
+  for (std::string line; std::getline(lines, line);) {
     if (line.rfind(name + ":", 0) != 0) continue;
     std::istringstream rest(line.substr(name.size() + 1));
     std::uint64_t kilobytes = 0;
@@ -22,14 +33,6 @@ std::uint64_t bytes_in(const char* path, const std::string& name) {
     return kilobytes * 1024;
   }
   return 0;
-}
-
-/// The content of a file of /proc; "" if it is missing.
-std::string text_of(const char* path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 double seconds(const timeval& time) {
@@ -66,7 +69,7 @@ ProcessUsage process_usage() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   std::uint64_t total_pages = 0, resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  std::istringstream(text_of("/proc/self/statm")) >> total_pages >> resident_pages;
   return {{seconds(used.ru_utime), seconds(used.ru_stime)},
           resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
           static_cast<std::uint64_t>(used.ru_nvcsw),

@@ -15,8 +15,14 @@ InterfaceUsage operator-(const InterfaceUsage& now, const InterfaceUsage& before
 
 }  // namespace
 
-UsageSampler::UsageSampler(Runtime& runtime, Recorder& recorder, Duration every)
-    : runtime_(runtime), recorder_(recorder), every_(every), first_(counts()), last_(first_) {
+UsageSampler::UsageSampler(Runtime& runtime, Recorder& recorder, Duration every,
+                           std::function<std::vector<int>()> awaited)
+    : runtime_(runtime),
+      recorder_(recorder),
+      every_(every),
+      awaited_(std::move(awaited)),
+      first_(counts()),
+      last_(first_) {
   wait();
 }
 
@@ -57,6 +63,7 @@ void UsageSampler::record() {
                   now.machine.idle - before.machine.idle, now.machine.stolen - before.machine.stolen};
   used.network = {now.network.network - before.network.network, now.network.loopback - before.network.loopback,
                   now.network.retransmits - before.network.retransmits};
+  if (awaited_) used.waits_for = awaited_();
   recorder_.sample(used);
 }
 

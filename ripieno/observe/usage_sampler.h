@@ -2,8 +2,10 @@
 // its metrics (docs/runs.md). A sample takes about 0.1 ms on the runtime's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "ripieno/core/runtime.h"
 #include "ripieno/observe/recorder.h"
@@ -14,8 +16,9 @@ namespace ripieno::observe {
 class UsageSampler {
  public:
   /// Counting begins now. The first sample is taken after `every` (> 0), the last one on destruction. Runtime and
-  /// recorder must outlive it. In real time only.
-  UsageSampler(Runtime& runtime, Recorder& recorder, Duration every);
+  /// recorder must outlive it. In real time only. `awaited`: the ranks that this rank waits for; null: not known.
+  UsageSampler(Runtime& runtime, Recorder& recorder, Duration every,
+               std::function<std::vector<int>()> awaited = nullptr);
   ~UsageSampler();
   UsageSampler(const UsageSampler&) = delete;
   UsageSampler& operator=(const UsageSampler&) = delete;
@@ -38,6 +41,7 @@ class UsageSampler {
   Runtime& runtime_;
   Recorder& recorder_;
   Duration every_;
+  const std::function<std::vector<int>()> awaited_;
   Counts first_, last_;
   Runtime::Timer timer_{};
 };

@@ -73,11 +73,11 @@ std::size_t ByGroup::group_of(const TensorShape& tensor, bool is_head) {
   return groups_.size() - 1;
 }
 
-/// The group's factor of the learning rate. The first layer's falls linearly to 0, on top of the schedule.
-double ByGroup::rate_of(const Group& group) const {
-  if (!group.first_layer) return group.factor;
+/// The first layer's rate falls linearly to 0, whatever the schedule says.
+double ByGroup::rate_of(const Group& group, double scheduled) const {
+  if (!group.first_layer) return group.factor * scheduled;
   const double done = static_cast<double>(step_ - 1) / static_cast<double>(options_.first_layer_steps);
-  return group.factor * std::max(0.0, 1 - done);
+  return group.factor * options_.first_layer_rate * std::max(0.0, 1 - done);
 }
 
 void ByGroup::begin_step() {
@@ -94,7 +94,7 @@ void ByGroup::update(std::size_t offset, NumberSpan weights, NumberSpan gradient
     const std::size_t from = std::max(offset, part.begin), to = std::min(end, part.end);
     if (from >= to) continue;
     const Group& group = groups_[part.group];
-    const double rate = learning_rate * rate_of(group);
+    const double rate = rate_of(group, learning_rate);
     if (rate == 0 && group.first_layer) continue;  // it has stopped
     group.optimiser->update(part.at + from - part.begin, weights.slice(from - offset, to - offset),
                             gradients.slice(from - offset, to - offset), rate);

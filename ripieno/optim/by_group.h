@@ -44,7 +44,7 @@ class ByGroup : public Optimiser {
   };
 
   std::size_t group_of(const TensorShape& tensor, bool is_head);
-  double rate_of(const Group& group) const;
+  double rate_of(const Group& group, double scheduled) const;
 
   OptimiserOptions options_;
   std::vector<Group> groups_;

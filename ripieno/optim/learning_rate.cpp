@@ -97,9 +97,9 @@ double LearningRate::at(double epochs_done) const {
   const double epochs = std::min(epochs_done, total_epochs_);
   const double warmup = options_.warmup_epochs;
   if (epochs >= warmup) return scheduled(epochs);
-  // Never downwards: one-cycle may begin below the warm-up's start.
   const double to = scheduled(warmup);
-  const double from = std::min(options_.base * options_.warmup_fraction, to);
+  const double first = options_.base * fraction_(options_, 0, 0);  // for one worker; a cycle begins low
+  const double from = std::min(options_.warmup_fraction * first, to);
   return from + (to - from) * (epochs / warmup);
 }
 

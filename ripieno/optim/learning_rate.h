@@ -1,6 +1,6 @@
 // The learning rate as a function of training progress; it depends neither on the steps per epoch nor on how often it
-// is called. With warm-up it first rises linearly (Goyal et al., "Accurate, large minibatch
-// SGD", 2017), then follows its schedule:
+// is called. With warm-up it first rises linearly to what its schedule begins with, from warmup_fraction of that for
+// one worker (Goyal et al., "Accurate, large minibatch SGD", 2017), then follows its schedule:
 //   constant   the full rate
 //   step       the full rate, multiplied by step_factor from each of step_epochs on, counted from the start
 //   cosine     half a cosine from the full rate to final_fraction of it (Loshchilov and Hutter, "SGDR", 2017)
@@ -19,7 +19,8 @@ struct LearningRateOptions {
   std::string schedule = "constant";
   double base = 0.1;                     ///< for one worker, >= 0; the full rate is base * scale
   double warmup_epochs = 0;              ///< >= 0 and less than all epochs; 0: none
-  double warmup_fraction = 0.1;          ///< of `base` (not scaled), in [0, 1]: where warm-up starts; 1: Goyal et al.
+  double warmup_fraction = 0.1;          ///< where warm-up starts, in [0, 1]: of `base` (not scaled), of one-cycle's
+                                         ///< and triangular's start_fraction of it; 1: Goyal et al.
   std::vector<double> step_epochs = {};  ///< step: ascending, each > 0; those past the end have no effect
   double step_factor = 0.1;              ///< step: > 0
   double final_fraction = 0;     ///< cosine, one-cycle, triangular: the last rate, a fraction of the full one in [0, 1]

@@ -39,9 +39,13 @@ void Lookahead::update(std::size_t offset, NumberSpan weights, NumberSpan gradie
   };
   if (has_data && state_.step() == 1) average(0);  // slow begins as the first weights
   inner_->update(offset, weights, gradients, learning_rate);
-  if (!has_data || (state_.step() % every_ != 0 && state_.step() != total_)) return;
-  const double done = std::min(1.0, static_cast<double>(state_.step()) / static_cast<double>(total_));
-  average(decay_ * std::pow(done, power_));
+  if (!has_data) return;
+  if (state_.step() % every_ == 0) {
+    const double done = std::min(1.0, static_cast<double>(state_.step()) / static_cast<double>(total_));
+    average(decay_ * std::pow(done, power_));
+  } else if (state_.step() == total_ && total_ > every_) {
+    average(1);
+  }
 }
 
 void Lookahead::visit(StateVisitor& visitor) {

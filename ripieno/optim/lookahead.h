@@ -1,9 +1,12 @@
 // Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", 2019) around any optimiser: keeps a
-// running mean of the weights, continues from it, and so evaluates and saves it. At every k-th step, and the last:
+// running mean of the weights, continues from it, and so evaluates and saves it. At every k-th step:
 //   slow <- slow + (1 - d) (w - slow);  w <- slow,   d = decay * (steps done / steps in all)^power
+// After the last step w <- slow: steps since the last k-th one count for nothing. (Of fewer steps than k there is no
+// mean, and w stays.)
 // With power 0 it is the paper's form (alpha = 1 - decay); with power 3 and decay 0.95^5 that of airbench94 (Jordan,
 // "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which moves fast at first and averages at
-// the end. State: one number per parameter.
+// the end; airbench94 takes the same mean of batch norm's statistics, which here stay those of the last batches.
+// State: one number per parameter.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,7 @@
 // Dynamic loss scaling for fp16 compute: the loss is multiplied by a scale so that small gradients do not vanish in
 // fp16. If gradients overflow, the step is skipped and the scale halved; after 2,000 good steps the scale is doubled.
+// It stays below fp32's largest number, as in GradScaler, which gradients of 0 would otherwise leave, and above fp16's
+// least normal one, below which a loss of 1 would itself vanish, and a scale of 0 never grow again.
 // Source: Micikevicius et al., Mixed precision training, ICLR 2018; the numbers are those of torch.amp.GradScaler.
 #pragma once
 
@@ -10,10 +12,11 @@
 namespace ripieno::optim {
 
 struct LossScaleOptions {
-  double initial = 65536;        ///< > 0
-  double growth = 2;             ///< >= 1
-  double backoff = 0.5;          ///< in (0, 1)
-  std::int64_t interval = 2000;  ///< good steps in a row before the scale grows, >= 1
+  double initial = 65536;                  ///< > 0
+  double growth = 2;                       ///< >= 1
+  double backoff = 0.5;                    ///< in (0, 1)
+  std::int64_t interval = 2000;            ///< good steps in a row before the scale grows, >= 1
+  double least = 0x1p-14, most = 0x1p127;  ///< it changes no further
 };
 
 class LossScale {
@@ -26,10 +29,10 @@ class LossScale {
   /// Call it after every step, with the same value on all ranks that must agree.
   void update(bool finite) {
     if (!finite) {
-      value_ *= options_.backoff;
+      if (value_ * options_.backoff >= options_.least) value_ *= options_.backoff;
       good_ = 0;
     } else if (++good_ == options_.interval) {
-      value_ *= options_.growth;
+      if (value_ * options_.growth <= options_.most) value_ *= options_.growth;
       good_ = 0;
     }
   }

@@ -74,6 +74,7 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::
   check_positive("vector_factor", options.vector_factor);
   check_positive("head_factor", options.head_factor);
   check_not_negative("first_layer_steps", static_cast<double>(options.first_layer_steps));
+  if (options.first_layer_steps > 0) check_not_negative("first_layer_rate", options.first_layer_rate);
   check_not_negative("lookahead_every", static_cast<double>(options.lookahead_every));
   check_fraction("lookahead_decay", options.lookahead_decay);
   check_not_negative("lookahead_power", options.lookahead_power);

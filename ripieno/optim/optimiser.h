@@ -64,6 +64,8 @@ struct OptimiserOptions {
   double vector_factor = 1;            ///< factor of the learning rate for vectors, > 0
   double head_factor = 1;              ///< factor of the learning rate for the last matrix, > 0
   std::int64_t first_layer_steps = 0;  ///< steps after which the first layer stops; 0: never
+  double first_layer_rate = 0;  ///< its learning rate at first, before factors; falls to 0 in a straight line, in place
+                                ///< of the schedule's; needed with first_layer_steps
   std::vector<TensorShape> tensors =
       {};  ///< all tensors of the parameters, consecutive: needed by muon and by the three options above
 

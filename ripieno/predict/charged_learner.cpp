@@ -65,7 +65,8 @@ strategy::ComputeProfile ChargedLearner::profile_of(data::BatchId batch) const {
 Task<> ChargedLearner::charge(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress) {
   const strategy::ComputeProfile profile = profile_of(batch);
   const std::size_t buckets = options_.layout.buckets.size();
-  co_await runtime_.sleep(options_.before_pass + profile.read);
+  const bool is_first = batch.epoch == 0 && batch.step == 0;
+  co_await runtime_.sleep((is_first ? options_.before_all : Duration(0)) + options_.before_pass + profile.read);
   for (std::size_t bucket = buckets; bucket-- > 0;) {
     const Duration asked = runtime_.now();
     co_await gates_.passed(bucket);

@@ -17,6 +17,7 @@ struct ChargedOptions {
   strategy::ComputeProfile profile;  ///< `ready` for each of the layout's buckets
   std::vector<double> factors;       ///< factors of the time of each step's pass, repeated cyclically; empty: 1
   Duration before_pass{0};           ///< charged before each pass: an optimiser's step
+  Duration before_all{0};            ///< charged before the first pass
   std::uint32_t steps = 1;           ///< per epoch
   std::uint32_t samples = 1;         ///< per pass
   std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; as `samples` if each goes at its own pace

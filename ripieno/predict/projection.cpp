@@ -34,6 +34,9 @@ std::uint32_t few_steps(const ProjectedJob& job) {
   return steps;
 }
 
+/// Whether a worker waits for no other, but for links to servers that they share.
+bool at_own_pace(const ProjectedJob& job) { return job.info->has_servers && job.info->traits.own_pace; }
+
 bool is_federated(const ProjectedJob& job) { return job.info->traits.has_cloud; }
 
 /// The projected epochs: whole rounds, and several if not all clients take part in each.
@@ -92,7 +95,8 @@ struct Model {
   strategy::Layout layout;
   strategy::Plan plan;
   transport::SimulatedOptions network;
-  double bytes = 1;  // the job's bytes per byte of this model
+  double bytes = 1;   // the job's bytes per byte of this model
+  Duration apart{0};  // each worker begins its first pass so much later than the one before it
 };
 
 strategy::Plan plan_of(const ProjectedJob& job, std::uint32_t epochs) {
@@ -108,7 +112,7 @@ strategy::Plan plan_of(const ProjectedJob& job, std::uint32_t epochs) {
 
 Model model_of(const ProjectedJob& job, RunEpochs run) {
   const double factor = std::max(1.0, static_cast<double>(job.layout.parameters) / enough_numbers);
-  Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job, run.epochs), {job.link}, factor};
+  Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job, run.epochs), {job.link}, factor, {}};
   const strategy::Plan whole = model.plan;
   codec::CodecOptions& codec = model.plan.exchange.codec;
   codec = shrunk(codec, factor);
@@ -145,9 +149,10 @@ std::vector<double> quantiles(double spread, std::uint32_t count) {
 
 /// Factors of `passes` passes, by rank. Each rank has all quantiles, in an order of its own, so that its mean is 1; but
 /// where many ranks wait for each other, each step has all quantiles, so that the slowest is as slow as of so many.
+/// Where no worker waits for another, their mean alone counts.
 std::vector<std::vector<double>> factors_of(const ProjectedJob& job, std::uint32_t passes, int ranks) {
   std::vector<std::vector<double>> factors(static_cast<std::size_t>(ranks));
-  if (job.spread == 0) return factors;
+  if (job.spread == 0 || at_own_pace(job)) return factors;
   const auto many = static_cast<std::uint32_t>(ranks);
   if (!all_wait(job) || many <= passes) {
     const std::vector<double> all = quantiles(job.spread, passes);
@@ -173,6 +178,7 @@ ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank,
   options.layout = model.layout;
   options.profile = strategy::slowed(job.profile, factor);
   options.before_pass = from_seconds((seconds(job.optimise) + coding_beside_passes(job)) * factor);
+  options.before_all = model.apart * std::max(0, job.info->worker(model.plan, rank));
   options.factors = std::move(factors);
   options.steps = steps;
   options.samples = std::max(1u, job.images.at(static_cast<std::size_t>(worker)));
@@ -216,7 +222,8 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
     if (job.info->worker(model.plan, rank) < 0) continue;
     const observe::Recorder& recorder = *recorders[static_cast<std::size_t>(rank)];
     const auto& times = recorder.epoch_times();
-    const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}));
+    const Duration late = model.apart * job.info->worker(model.plan, rank);
+    const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}) - late);
     if (epoch > taken.epoch) taken = {epoch, seconds(recorder.totals()[observe::Stage::exchange]), taken.bytes};
   }
   std::uint64_t messages = 0;
@@ -244,12 +251,29 @@ double plain_bytes(const ProjectedJob& job, RunEpochs run) {
   return bytes ? bytes->busiest / run.epochs : 0;
 }
 
+/// Workers that wait for no other drift apart: real connections share a link unevenly, so that one is soon ahead, and
+/// pushes while others pull. Here they would stay together as they began, and use a server's link in one direction at a
+/// time. So they begin evenly spread: over a lone worker's step, or over their own in that case, whichever is faster.
+Duration apart_of(const ProjectedJob& job, Model model, std::uint32_t steps) {
+  if (!at_own_pace(job) || job.workers == 1) return Duration(0);
+  ProjectedJob lone = job;
+  lone.workers = 1;
+  const auto apart_over = [&](double epoch_s) { return from_seconds(epoch_s / steps / job.workers); };
+  const Duration first = apart_over(simulated(lone, model, steps, steps).epoch);
+  model.apart = first;
+  const double before = simulated(job, model, steps, steps).epoch;
+  const Duration second = apart_over(before);
+  model.apart = second;
+  return simulated(job, model, steps, steps).epoch < before ? second : first;
+}
+
 /// An epoch as it is run, or as it follows from two shorter ones.
 Taken taken_by(const ProjectedJob& job, RunEpochs run) {
   const std::uint32_t period = period_of(job), periods = (few_steps(job) + period - 1) / period;
   const std::uint32_t first = run.steps % period + periods * period, second = first + periods * period;
-  if (run.steps <= second) return simulated(job, model_of(job, run), run.steps, run.steps);
-  const Model model = model_of(job, {second, run.epochs});
+  Model model = model_of(job, {std::min(run.steps, second), run.epochs});
+  model.apart = apart_of(job, model, std::min(run.steps, first));
+  if (run.steps <= second) return simulated(job, model, run.steps, run.steps);
   const Taken shorter = simulated(job, model, first, second - first),
               longer = simulated(job, model, second, second - first);
   const double more = static_cast<double>(run.steps - second) / (second - first);

@@ -11,12 +11,13 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
+#include "ripieno/report/words.h"
 
 namespace ripieno::report {
 namespace {
 
 constexpr std::size_t widest = 140;
-constexpr std::size_t shortest_name = 12;
+constexpr std::size_t shortest_name = 10;
 constexpr const char* nothing = "–";
 
 using Group = std::vector<const Summary*>;
@@ -35,11 +36,11 @@ std::vector<Group> grouped(const std::vector<Summary>& summaries) {
 
 /// One number per seed, of the runs that have the field.
 std::vector<double> values(const Group& group, const Field& field) {
-  std::vector<std::pair<std::int64_t, double>> all;
+  std::vector<SeedNumber> all;
   for (const Summary* one : group) {
     if (const auto value = field(*one)) all.emplace_back(one->seed, *value);
   }
-  return by_seed(all);
+  return numbers_of(by_seed(all));
 }
 
 std::size_t seed_count(const Group& group) {
@@ -48,7 +49,8 @@ std::size_t seed_count(const Group& group) {
 
 /// A column of means: all rows have as many digits as the smallest mean needs for `figures` figures, so that they
 /// compare at a glance.
-std::vector<std::string> means(const std::vector<Group>& groups, const Field& field, int figures, int most_digits) {
+std::vector<std::string> means(const std::vector<Group>& groups, const Field& field, int figures, int most_digits,
+                               bool with_intervals = true) {
   double smallest = INFINITY;
   for (const Group& group : groups) {
     const auto all = values(group, field);
@@ -70,7 +72,7 @@ std::vector<std::string> means(const std::vector<Group>& groups, const Field& fi
     half_width = std::max(half_width, halves.back().size());
     varies |= std::any_of(all.begin(), all.end(), [&](double x) { return x != all.front(); });
   }
-  if (!varies) return cells;  // like bytes, which are the same for every seed
+  if (!varies || !with_intervals) return cells;  // like bytes, which are the same for every seed
   // Aligns the ±, also past rows without one.
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::size_t space = half_width - halves[i].size();
@@ -106,7 +108,31 @@ struct Content {
   std::vector<std::string> cells;
 };
 
-std::vector<Content> contents(const std::vector<Group>& groups, const std::vector<std::string>& names) {
+/// How many times as fast as the way that others are compared with, seed by seed; in brackets where that does not rank
+/// them.
+std::vector<std::string> times(const std::vector<Group>& groups, const std::vector<Conclusion>& conclusions) {
+  std::vector<std::string> cells;
+  for (const Group& group : groups) {
+    const std::string& name = group[0]->name;
+    cells.push_back(nothing);
+    for (const Conclusion& one : conclusions) {
+      const auto found = one.faster.find(name);
+      if (one.baseline == name) cells.back() = "1";
+      if (found == one.faster.end() || !found->second.is_ratio) continue;
+      const std::string shown = times_shown(found->second.effect);
+      cells.back() = found->second.is_ranked ? shown + " " : text("(", shown, ")");
+    }
+  }
+  const bool brackets = std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.ends_with(")"); });
+  for (std::string& cell : cells) {
+    if (!brackets && cell.ends_with(" ")) cell.pop_back();
+    if (brackets && !cell.ends_with(" ") && !cell.ends_with(")")) cell += " ";
+  }
+  return cells;
+}
+
+std::vector<Content> contents(const std::vector<Group>& groups, const std::vector<std::string>& names,
+                              const std::vector<Conclusion>& conclusions) {
   const Field accuracy = [](const Summary& one) -> std::optional<double> {
     if (!one.test) return std::nullopt;
     return 100 * one.test->accuracy;
@@ -132,7 +158,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
     return static_cast<double>(*one.closed_form_payload_sent) / 1e6 / ranks_of(one);
   };
 
-  std::vector<Content> all{{"run", Align::left, names}, {"ranks", Align::right, {}}};
+  std::vector<Content> all{{"way", Align::left, names}, {"ranks", Align::right, {}}};
   Content seeds{"seeds", Align::right, {}};
   bool several = false;
   for (const Group& group : groups) {
@@ -144,16 +170,19 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"accuracy\n%", Align::right, means(groups, accuracy, 4, 2)});
   all.push_back({"loss", Align::right, means(groups, loss, 3, 3)});
   all.push_back({"s per\nepoch", Align::right, means(groups, epoch, 2, 4)});
-  all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
+  const bool compares =
+      std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return !one.faster.empty(); });
+  if (compares) all.push_back({"times\nas fast", Align::right, times(groups, conclusions)});
+  all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1, false)});  // whose interval is the epoch's
   for (const observe::StageInfo& one : observe::stages) {
     const auto any = [&](const Group& group) { return group[0]->seconds.stages[one.stage] > 0; };
     const bool is_always = one.kind == observe::StageKind::in_step && observe::is_shown(one, 0);
     if (is_always || (one.kind != observe::StageKind::between_steps && std::any_of(groups.begin(), groups.end(), any)))
       all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
   }
-  all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
-  all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});
-  all.push_back({"formula\nMB", Align::right, means(groups, formula, 3, 3)});
+  all.push_back({"MB sent\nby the\nbusiest", Align::right, means(groups, busiest, 3, 3)});
+  all.push_back({"MB sent\non\naverage", Align::right, means(groups, sent, 3, 3)});
+  all.push_back({"MB by\nformula", Align::right, means(groups, formula, 3, 3)});
   return all;
 }
 
@@ -188,11 +217,18 @@ std::string stage_names() {
   return names;
 }
 
-std::vector<std::string> notes(const std::vector<Group>& groups) {
-  std::vector<std::string> lines{
-      stage_names() + ": % of the steps' time",
-      "sent: payload of the exchange, for each epoch and rank; formula: the same in closed form",
-      "most: the same of the rank that sent most"};
+std::vector<std::string> notes(const std::vector<Group>& groups, const std::vector<Conclusion>& conclusions) {
+  std::vector<std::string> lines{stage_names() + ": % of the steps' time",
+                                 "MB (10^6 bytes) sent: payload of the exchange in an epoch: by the rank that sends "
+                                 "most, on average over all ranks,",
+                                 "  and that average by the strategy's formula (ripieno explain STRATEGY)"};
+  const auto compares = [](const Conclusion& one) { return !one.faster.empty(); };
+  if (const auto first = std::find_if(conclusions.begin(), conclusions.end(), compares); first != conclusions.end()) {
+    const bool several = std::count_if(conclusions.begin(), conclusions.end(), compares) > 1;
+    lines.push_back(text("times as fast: as ", first->baseline,
+                         several ? ", or as the way that others of its own setting are compared with" : "",
+                         ", by the time of an epoch, seed by seed; in brackets where that does not rank them"));
+  }
   const auto any = [&](auto condition) { return std::any_of(groups.begin(), groups.end(), condition); };
   if (any([](const Group& g) { return seed_count(g) > 1; })) {
     lines.push_back("a ± b: mean over seeds, and the half-width of its 95 % interval (Student's t)");
@@ -233,10 +269,16 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
 
 }  // namespace
 
-std::string compare_table(const std::vector<Summary>& summaries) {
+std::string compare_table(const std::vector<Summary>& summaries, const std::vector<Conclusion>& conclusions) {
   if (summaries.empty()) return "no runs to compare\n";
-  const std::vector<Group> groups = grouped(summaries);
-  std::vector<Content> all = contents(groups, marked_names(groups));
+  std::vector<Group> groups = grouped(summaries);
+  const auto seconds = [](const Group& group) {
+    const auto all = values(group, [](const Summary& one) { return one.epoch_seconds(); });
+    return all.empty() ? INFINITY : mean(all);
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const Group& a, const Group& b) { return seconds(a) < seconds(b); });
+  std::vector<Content> all = contents(groups, marked_names(groups), conclusions);
   Table table = built(all, groups.size());
   if (table.width() > widest) {
     std::size_t name_width = 0;
@@ -247,7 +289,7 @@ std::string compare_table(const std::vector<Summary>& summaries) {
     table = built(all, groups.size());
   }
   std::string out = table.str() + "\n";
-  for (const std::string& line : notes(groups)) out += line + "\n";
+  for (const std::string& line : notes(groups, conclusions)) out += line + "\n";
   return out;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/sentences.h"
@@ -57,6 +59,82 @@ std::optional<Estimate> target_of(const std::vector<Way>& ways) {
   return target;
 }
 
+/// What guessing gets at most, per cent; 0 where that is not known.
+double guessed(const std::vector<Way>& ways) {
+  const auto& guessing = ways[0].cell.first().guessing;
+  return guessing ? 100 * guessing->most : 0;
+}
+
+/// Fills in the numbers of its cell's runs.
+void count(Way* way) {
+  way->epoch = epoch_seconds(way->cell);
+  way->exposed = exposed_seconds(way->cell);
+  way->bytes = busiest_bytes(way->cell);
+  way->accuracy = final_accuracy(way->cell);
+}
+
+using Seeds = std::set<std::int64_t>;
+
+Seeds seeds_of(const Way& way) {
+  Seeds seeds;
+  for (const Run* run : way.cell.runs) seeds.insert(run->summary.seed);
+  return seeds;
+}
+
+Seeds in_common(const Seeds& a, const Seeds& b) {
+  Seeds both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.end()));
+  return both;
+}
+
+/// Where runs are missing, ways that have two seeds or more in common with the baseline are compared by the runs of the
+/// seeds that all of these have. Returns how many seeds they are; nullopt: no run had to be left out.
+std::optional<std::size_t> keep_common_seeds(std::vector<Way>* ways, const Way& baseline) {
+  const Seeds of_baseline = seeds_of(baseline);
+  Seeds common = of_baseline;
+  std::vector<Way*> compared;
+  for (Way& way : *ways) {
+    if (in_common(seeds_of(way), of_baseline).size() < 2) continue;
+    compared.push_back(&way);
+    common = in_common(common, seeds_of(way));
+  }
+  if (common.size() < 2) return std::nullopt;
+  bool left_out = false;
+  for (Way* way : compared) {
+    const auto is_other = [&](const Run* run) { return common.count(run->summary.seed) == 0; };
+    if (std::erase_if(way->cell.runs, is_other) == 0) continue;
+    left_out = true;
+    count(way);
+  }
+  return left_out ? std::optional(common.size()) : std::nullopt;
+}
+
+}  // namespace
+
+Comparison comparison_of(std::vector<Way> ways) {
+  Comparison all;
+  const Way* baseline = baseline_of(ways);
+  if (baseline) all.some_seeds = keep_common_seeds(&ways, *baseline);
+  all.target = target_of(ways);
+  if (all.target && all.target->middle <= guessed(ways)) all.target.reset();
+  for (Way& way : ways) {
+    if (all.target) way.reach = seconds_to(way.cell, all.target->middle);
+  }
+  const std::ptrdiff_t index = baseline ? baseline - ways.data() : 0;
+  all.ways = std::move(ways);
+  if (baseline) all.baseline = &all.ways[static_cast<std::size_t>(index)];
+  if (!all.baseline || !all.baseline->accuracy) return all;
+  for (const Quantity quantity : {Quantity::epoch, Quantity::bytes}) {
+    const Way* best = ranking(all, quantity).best;
+    if (best && best->accuracy)
+      all.prices.add(all.index(*best), *best->accuracy, all.index(*all.baseline), *all.baseline->accuracy);
+  }
+  all.prices.correct();
+  return all;
+}
+
+namespace {
+
 std::vector<Way> ways_of(const std::vector<Cell>& cells) {
   std::vector<Way> ways;
   for (const Cell& cell : cells) {
@@ -69,39 +147,42 @@ std::vector<Way> ways_of(const std::vector<Cell>& cells) {
     const auto lost = [](const Run* run) { return !run->summary.losses().empty(); };
     way.exact = cell.first().exact && std::none_of(cell.runs.begin(), cell.runs.end(), lost);
     way.steps = cell.first().summary.steps;
-    way.epoch = epoch_seconds(cell);
-    way.exposed = exposed_seconds(cell);
-    way.bytes = busiest_bytes(cell);
-    way.accuracy = final_accuracy(cell);
+    count(&way);
     ways.push_back(std::move(way));
   }
   return ways;
 }
 
-Conclusion compared(std::vector<Way> ways) {
-  Comparison all;
-  all.target = target_of(ways);
-  for (Way& way : ways) {
-    if (all.target) way.reach = seconds_to(way.cell, all.target->middle);
+/// Every way of one number beside the baseline, by its cell's name.
+std::map<std::string, Paired> beside_baseline(const Comparison& all, Quantity quantity) {
+  std::map<std::string, Paired> found;
+  if (!all.baseline->number(quantity)) return found;
+  const Ranking order = ranking(all, quantity);
+  for (const Way& way : all.ways) {
+    if (&way == all.baseline || !way.number(quantity) || order.able.empty()) continue;
+    found[way.cell.name] = order.pairs.between(all.index(*all.baseline), all.index(way));
   }
-  all.ways = std::move(ways);
-  all.baseline = baseline_of(all.ways);
+  return found;
+}
+
+Conclusion compared(std::vector<Way> ways) {
+  const Comparison all = comparison_of(std::move(ways));
   Conclusion found;
   found.setting = setting_in_words(all.ways[0].cell.first());
   if (all.baseline) {
     found.baseline = all.baseline->cell.name;
     found.setting +=
         text("; compared with ", all.baseline->name, is_plain_ring(*all.baseline) ? ", a ring in fp32" : "");
+    found.faster = beside_baseline(all, Quantity::epoch);
+    found.smaller = beside_baseline(all, Quantity::bytes);
   }
   if (all.target) found.target = all.target->middle;
-  const auto add = [](std::vector<Sentence>& to, std::optional<Sentence> sentence) {
-    if (sentence) to.push_back(std::move(*sentence));
-  };
-  add(found.sentences, time_sentence(all));
-  add(found.sentences, bytes_sentence(all));
-  add(found.sentences, all.target ? accuracy_sentence(all) : waiting_sentence(all));
-  add(found.notes, arithmetic_note(all));
-  add(found.notes, chance_note(all));
+  std::size_t tested = all.prices.tested();
+  for (const Quantity quantity : {Quantity::epoch, Quantity::bytes, all.target ? Quantity::reach : Quantity::waiting}) {
+    if (auto sentence = compared_sentence(all, quantity, &tested)) found.sentences.push_back(std::move(*sentence));
+  }
+  if (auto note = arithmetic_note(all)) found.notes.push_back(std::move(*note));
+  for (Sentence& note : seeds_notes(all, tested)) found.notes.push_back(std::move(note));
   return found;
 }
 
@@ -113,7 +194,7 @@ std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
     const Run& run = cell.first();
     const Summary& one = run.summary;
     const std::size_t workers = run.workers().size();
-    if (workers == 0 || mean(images_a_second(cell)) <= 0) continue;
+    if (workers == 0 || images_a_second(cell).middle <= 0) continue;
     const std::string same = text(one.name, '\n', one.model, '\n', one.dataset, '\n', one.kind, '\n', slowness_of(run),
                                   '\n', settings_of(run, {Concern::agreement, Concern::place, Concern::training}));
     alike[text(same, "\nstrong ", run.batch())].push_back(&cell);
@@ -134,12 +215,6 @@ std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
 }
 
 }  // namespace
-
-std::string Sentence::str() const {
-  std::string all;
-  for (const Piece& piece : pieces) all += piece.text;
-  return all;
-}
 
 std::vector<Conclusion> conclusions(const std::vector<Cell>& cells) {
   std::vector<std::vector<Cell>> groups;
@@ -164,6 +239,7 @@ std::vector<Conclusion> conclusions(const std::vector<Cell>& cells) {
     } else {
       found.push_back({setting_in_words(group[0].first()), {run_sentence(ways[0])}, {}});
     }
+    for (Sentence& note : doubt_notes(ways)) found.back().notes.push_back(std::move(note));
     for (const Way& way : ways) {
       for (Sentence& note : losses_notes(way)) found.back().notes.push_back(std::move(note));
     }

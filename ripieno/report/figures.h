@@ -9,9 +9,10 @@
 namespace ripieno::report {
 
 /// For the first screen: each cell's seconds per epoch (computing and waiting for the exchange), MB per epoch sent by
-/// its busiest rank, and accuracy over seconds of training.
-Figure epoch_figure(const std::vector<Cell>& cells);
-Figure sent_figure(const std::vector<Cell>& cells);
+/// its busiest rank, and accuracy over seconds of training. Whiskers of bars are 95 % intervals of the difference from
+/// the `baseline`, seed by seed; without one, of the mean.
+Figure epoch_figure(const std::vector<Cell>& cells, const Cell* baseline = nullptr);
+Figure sent_figure(const std::vector<Cell>& cells, const Cell* baseline = nullptr);
 Figure progress_figure(const std::vector<Cell>& cells);
 
 /// Accuracy of the consensus on the test set, over epochs, seconds and bytes; mean over seeds.

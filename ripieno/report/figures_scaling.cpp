@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* strong_and_weak = "Strong: the batch of all workers together stays; weak: that of each does.";
 
-struct Point {
+struct ScaledPoint {
   std::size_t workers = 0;
   double images_a_second = 0;
   std::vector<double> seeds;  ///< of images_a_second
@@ -44,11 +44,11 @@ struct Key {
   std::string training, agreement;
   auto operator<=>(const Key&) const = default;
 };
-using Lines = std::map<Key, std::vector<Point>>;
+using Lines = std::map<Key, std::vector<ScaledPoint>>;
 
 /// Names the settings in which lines differ whose other parts are the same.
-std::vector<std::pair<Parts, std::vector<Point>>> named(const Lines& lines) {
-  std::vector<std::pair<Parts, std::vector<Point>>> all;
+std::vector<std::pair<Parts, std::vector<ScaledPoint>>> named(const Lines& lines) {
+  std::vector<std::pair<Parts, std::vector<ScaledPoint>>> all;
   for (const auto& [key, points] : lines) {
     std::vector<const Run*> alike;
     for (const auto& [other, others] : lines) {
@@ -66,18 +66,19 @@ std::vector<std::pair<Parts, std::vector<Point>>> named(const Lines& lines) {
 }
 
 /// Cells that differ only in their workers and learning rate; each line has at least two numbers of workers.
-std::vector<std::pair<Parts, std::vector<Point>>> scalings(const std::vector<Cell>& cells) {
+std::vector<std::pair<Parts, std::vector<ScaledPoint>>> scalings(const std::vector<Cell>& cells) {
   Lines strong, weak, kept;
   for (const Cell& cell : cells) {
     const Run& run = cell.first();
     const Summary& one = run.summary;
-    Point point;
+    ScaledPoint point;
     point.workers = run.workers().size();
     point.source = run.source({"images_per_second"});
     point.look = cell.look;
     point.run = &run;
-    point.seeds = images_a_second(cell);
-    point.images_a_second = mean(point.seeds);
+    const Estimate rate = images_a_second(cell);
+    point.seeds = numbers_of(rate.by_seed);
+    point.images_a_second = rate.middle;
     if (point.workers == 0 || point.images_a_second <= 0) continue;
     // A single rank begins every line, whatever its strategy's name.
     const std::size_t nodes = run.nodes().size();
@@ -103,9 +104,9 @@ std::vector<std::pair<Parts, std::vector<Point>>> scalings(const std::vector<Cel
           lines->find({{"", parts[1], parts[2], parts[3], parts[4], parts[5], "", ""}, line.training, ""});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(),
-                       [](const Point& a, const Point& b) { return a.workers < b.workers; });
+                       [](const ScaledPoint& a, const ScaledPoint& b) { return a.workers < b.workers; });
       points.erase(std::unique(points.begin(), points.end(),
-                               [](const Point& a, const Point& b) { return a.workers == b.workers; }),
+                               [](const ScaledPoint& a, const ScaledPoint& b) { return a.workers == b.workers; }),
                    points.end());
       if (points.size() > 1) kept[line] = points;
     }
@@ -143,7 +144,7 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure,
                        [&](const Series& one) { return one.look == series.look; }))
       ++series.look.dash;
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
-    for (const Point& point : points) {
+    for (const ScaledPoint& point : points) {
       const auto workers = static_cast<double>(point.workers);
       const double factor = factor_of(workers, unit);
       series.x[0].push_back(workers);

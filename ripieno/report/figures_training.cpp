@@ -68,10 +68,10 @@ Series mean_curve(const Cell& cell, const OfEpoch& value) {
   Series series{cell.name, std::vector<std::vector<double>>(over.size()), {}, {}, {}, {}, cell.look};
   for (std::size_t i = 0; i < points; ++i) {
     const auto all = [&](std::vector<double> Curve::*part) {
-      std::vector<std::pair<std::int64_t, double>> values;
+      std::vector<SeedNumber> values;
       for (std::size_t run = 0; run < seeds.size(); ++run)
         values.emplace_back(cell.runs[run]->summary.seed, (seeds[run].*part)[i]);
-      return by_seed(values);
+      return numbers_of(by_seed(values));
     };
     series.x[0].push_back(mean(all(&Curve::epochs)));
     series.x[1].push_back(mean(all(&Curve::seconds)));

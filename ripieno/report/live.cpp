@@ -1,6 +1,11 @@
 #include "ripieno/report/live.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "ripieno/core/error.h"
 
 namespace ripieno::report {
 namespace {
@@ -51,7 +56,72 @@ RankNow rank_now(const Metrics& metrics, double window) {
   return now;
 }
 
+/// A rank's last sample: when it was, since 1970, and how long after the rank's last step.
+struct Still {
+  double at, seconds, patience;
+  int rank;
+  std::vector<int> waits_for;
+};
+
+std::optional<Still> still_of(const Metrics& metrics, double window) {
+  if (metrics.samples.empty()) return std::nullopt;
+  const SampleLine& sample = metrics.samples.back();
+  double moved = metrics.steps.empty() ? 0 : metrics.steps.back().time;
+  if (!metrics.epochs.empty()) moved = std::max(moved, metrics.epochs.back().time);
+  const auto steps = last(metrics.steps, window);
+  const double of_step =
+      steps.size() < 2 ? 0 : (steps.back()->time - steps.front()->time) / static_cast<double>(steps.size() - 1);
+  return Still{metrics.start->unix_time + sample.time, sample.time - moved, is_long(of_step) + sample.seconds,
+               metrics.start->rank, sample.waits_for};
+}
+
+/// Ranks that take no samples any more, though others do, are stopped, or gone: nobody knows whom they wait for.
+void find_waits(const std::vector<const Metrics*>& ranks, double window, RunNow* now) {
+  std::vector<Still> all;
+  double newest = 0;
+  for (const Metrics* metrics : ranks) {
+    const auto still = metrics->start ? still_of(*metrics, window) : std::nullopt;
+    if (!still) continue;
+    all.push_back(*still);
+    newest = std::max(newest, still->at);
+  }
+  std::map<int, std::vector<int>> waits;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Still& one : all) {
+    if (one.at < newest - one.patience) continue;
+    if (one.seconds < one.patience) return;
+    if (!one.waits_for.empty()) waits[one.rank] = one.waits_for;
+    least = std::min(least, one.seconds);
+  }
+  if (waits.empty() || std::isinf(least)) return;
+  now->still = least;
+  now->awaited = awaited_at_last(waits);
+}
+
 }  // namespace
+
+double is_long(double seconds_of_step) { return std::max(5.0, 3 * seconds_of_step); }
+
+std::vector<int> awaited_at_last(const std::map<int, std::vector<int>>& waits) {
+  std::set<int> all, ends;
+  for (const auto& [rank, awaited] : waits) {
+    for (const int other : awaited) {
+      all.insert(other);
+      if (!waits.contains(other)) ends.insert(other);
+    }
+  }
+  const std::set<int>& found = ends.empty() ? all : ends;
+  return {found.begin(), found.end()};
+}
+
+std::string waiting_for(const std::vector<int>& ranks, double seconds) {
+  constexpr std::size_t most = 4;
+  std::string words = ranks.size() > 1 ? "waiting for ranks " : "waiting for rank ";
+  for (std::size_t i = 0; i < ranks.size() && i < most; ++i)
+    words += text(i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ", ranks[i]);
+  if (ranks.size() > most) words += text(" and ", ranks.size() - most, " more");
+  return words + text(" for ", std::lround(seconds), " s");
+}
 
 RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
   RunNow now;
@@ -71,9 +141,10 @@ RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
     if (fraction > done) continue;
     done = fraction;
     planned = all;
-    first = static_cast<double>(start.steps_per_epoch) * start.first_epoch / all;
+    first = static_cast<double>(metrics->steps.front().step) / all;
     took = metrics->steps.back().time - (metrics->steps.front().time - metrics->steps.front().seconds.steps());
   }
+  find_waits(ranks, window, &now);
   if (planned == 0) return now;
   now.fraction = std::clamp(done, 0.0, 1.0);
   if (done > first) now.seconds_left = took * (1 - now.fraction) / (done - first);

@@ -1,7 +1,9 @@
 // The present state of a run, from the metrics that its ranks have written so far.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ripieno/report/metrics.h"
@@ -28,9 +30,20 @@ struct RunNow {
   double images_per_second = 0;        ///< of all ranks
   std::optional<double> accuracy;      ///< the last one known, 0 to 1
   std::uint32_t epochs = 0;            ///< planned; 0: not known
+  /// Where ranks wait and no rank has ended a step for long: for how many seconds, and the ranks waited for.
+  double still = 0;
+  std::vector<int> awaited;
 };
 
 /// Rates and means are over the last `window` seconds of each rank. `ranks`: the metrics of ranks that have begun.
 RunNow run_now(const std::vector<const Metrics*>& ranks, double window = 5);
+
+/// After so many seconds without a step, which takes `seconds_of_step` otherwise, a wait is worth telling of.
+double is_long(double seconds_of_step);
+/// The ranks that others wait for and that do not wait themselves; all that are waited for if those do. `waits`: the
+/// ranks that a rank waits for, by rank.
+std::vector<int> awaited_at_last(const std::map<int, std::vector<int>>& waits);
+/// "waiting for ranks 1 and 3 for 40 s"
+std::string waiting_for(const std::vector<int>& ranks, double seconds);
 
 }  // namespace ripieno::report

@@ -40,6 +40,7 @@ StartLine start(const JsonField& line, std::size_t number) {
           static_cast<std::uint32_t>(line.at("first_epoch").small_count()),
           static_cast<std::uint32_t>(line.at("epochs").small_count()),
           line.at("steps_per_epoch").count(),
+          line.has("earlier_lines") ? line.at("earlier_lines").count() : 0,
           number_of(line, "unix_time")};
 }
 
@@ -69,6 +70,8 @@ EpochLine epoch(const JsonField& line, std::size_t number) {
     if (test.has("loss")) epoch.test->loss = loss(test.at("loss"));
   }
   epoch.bytes = bytes(line.at("bytes"));
+  if (line.has("stages")) epoch.stages = stage_seconds(line.at("stages"));
+  if (line.has("own_accuracy")) epoch.own_accuracy = line.at("own_accuracy").number();
   return epoch;
 }
 
@@ -95,6 +98,9 @@ SampleLine sample(const JsonField& line, std::size_t number) {
   sample.loopback_bytes = loopback.at("bytes_sent").number();
   sample.loopback_packets = loopback.at("packets_sent").number();
   sample.retransmits = line.at("retransmits").number();
+  if (line.has("waits_for")) {
+    for (const JsonField& rank : line.at("waits_for").items()) sample.waits_for.push_back(rank.small_count());
+  }
   return sample;
 }
 

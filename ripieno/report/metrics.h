@@ -27,9 +27,11 @@ struct EpochLine {
   std::size_t line = 0;
   double time = 0;
   std::uint32_t epoch = 0;
-  double seconds = 0;  ///< of training
+  double seconds = 0;   ///< of training
+  StageSeconds stages;  ///< since the last step
   std::optional<TestResult> test;
-  std::optional<ByteCounts> bytes;  ///< since the previous line
+  std::optional<ByteCounts> bytes;     ///< since the previous line
+  std::optional<double> own_accuracy;  ///< of the rank's own weights, where they are not the consensus
 };
 
 /// Usage in the `seconds` before `time`.
@@ -43,6 +45,7 @@ struct SampleLine {
   double bytes_sent = 0, bytes_received = 0, packets_sent = 0, packets_received = 0;  ///< over the network
   double loopback_bytes = 0, loopback_packets = 0;                                    ///< sent
   double retransmits = 0;
+  std::vector<int> waits_for;  ///< ranks, at `time`
 };
 
 struct StartLine {
@@ -51,7 +54,8 @@ struct StartLine {
   std::string host, network;  ///< network: "" in files from before this field existed
   std::uint32_t first_epoch = 0, epochs = 0;
   std::uint64_t steps_per_epoch = 0;
-  double unix_time = 0;  ///< at time 0, in seconds since 1970; 0: not given (virtual time)
+  std::uint64_t earlier_lines = 0;  ///< that follow and are of the run that this one goes on from
+  double unix_time = 0;             ///< at time 0, in seconds since 1970; 0: not given (virtual time)
 };
 
 struct Metrics {

@@ -1,14 +1,10 @@
 // The notes of sentences.h, and the sentences about ways that are compared with no other.
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "ripieno/core/error.h"
-#include "ripieno/report/format.h"
 #include "ripieno/report/sentences.h"
 #include "ripieno/report/setting.h"
-#include "ripieno/report/statistics.h"
-#include "ripieno/report/words.h"
 
 namespace ripieno::report {
 
@@ -25,58 +21,60 @@ bool is_same_arithmetic(const Way& a, const Way& b) {
 }
 
 std::optional<Sentence> arithmetic_note(const Comparison& all) {
-  std::vector<const Way*> alike;
   const Way* first = all.baseline && all.baseline->exact ? all.baseline : nullptr;
-  double low = INFINITY, high = -INFINITY;
+  Statement statement{.kind = Statement::Kind::same_arithmetic, .quantity = Quantity::accuracy, .is_nearly = true};
+  const Way *lowest = first, *highest = first;
   for (const Way& way : all.ways) {
     if (!first || !way.accuracy || !is_same_arithmetic(way, *first)) continue;
-    alike.push_back(&way);
-    low = std::min(low, way.accuracy->middle);
-    high = std::max(high, way.accuracy->middle);
+    statement.subjects.push_back(way.name);
+    if (way.accuracy->middle < lowest->accuracy->middle) lowest = &way;
+    if (way.accuracy->middle > highest->accuracy->middle) highest = &way;
+    const bool alike = way.bytes && first->bytes && way.bytes->middle == first->bytes->middle;
+    statement.is_nearly = statement.is_nearly && alike;
   }
-  if (alike.size() < 2) return std::nullopt;
-  Words words("arithmetic");
-  words.names(alike).say(" do the same arithmetic: ");
-  if (percent(low) == percent(high)) {
-    words.say("their accuracy is the same, ")
-        .number(percent(low), alike[0]->accuracy->source)
-        .say(" %; only time and bytes differ");
-  } else {
-    words.say("what differs in their accuracy (")
-        .number(percent(low), alike[0]->accuracy->source)
-        .say(" to ")
-        .number(percent(high), alike.back()->accuracy->source)
-        .say(" %) is the order of sums, that is, rounding");
-  }
-  return words.end();
+  if (statement.subjects.size() < 2) return std::nullopt;
+  statement.object = first->name;
+  for (const Way* way : {lowest, highest}) statement.values.push_back({way->accuracy->middle, way->accuracy->source});
+  return sentence_of("arithmetic", {statement});
 }
 
-std::optional<Sentence> chance_note(const Comparison& all) {
-  std::vector<const Way*> single;
+std::vector<Sentence> seeds_notes(const Comparison& all, std::size_t tested) {
+  if (!all.baseline || !all.baseline->epoch) return {};
+  std::vector<Sentence> notes;
+  Statement few{.kind = Statement::Kind::one_seed};
+  std::size_t most = 1, single = 0;
   for (const Way& way : all.ways) {
-    if (way.epoch && way.epoch->seeds == 1) single.push_back(&way);
+    if (!way.epoch) continue;
+    single += way.epoch->seeds == 1;
+    if (&way == all.baseline) continue;
+    const std::size_t seeds = paired(*way.epoch, *all.baseline->epoch, By::ratio).seeds;
+    most = std::max(most, seeds);
+    if (seeds < 2) few.subjects.push_back(way.name);
   }
-  if (single.empty()) return std::nullopt;
-  Words words("chance");
-  if (single.size() == all.ways.size()) {
-    words.say("One seed each");
-  } else {
-    words.say("One seed of ").names(single);
+  if (tested > 0) {
+    Statement statement{.kind = Statement::Kind::tested};
+    statement.values = {{static_cast<double>(most), {}}, {static_cast<double>(tested), {}}};
+    notes.push_back(sentence_of("seeds", {statement}));
   }
-  words.say(": less than 3 % of time or a point of accuracy may be chance");
-  return words.end();
+  if (all.some_seeds) {
+    Statement statement{.kind = Statement::Kind::some_seeds};
+    statement.values = {{static_cast<double>(*all.some_seeds), {}}};
+    notes.push_back(sentence_of("seeds", {statement}));
+  }
+  if (few.subjects.empty()) return notes;
+  if (single == all.ways.size()) few.subjects.clear();
+  notes.push_back(sentence_of("seeds", {few}));
+  return notes;
 }
 
 std::vector<Sentence> losses_notes(const Way& way) {
   std::vector<Sentence> notes;
   for (const Run* run : way.cell.runs) {
-    const std::string losses = run->summary.losses();
-    if (losses.empty()) continue;
-    Words words("losses");
-    words.way(way.name);
-    if (way.cell.runs.size() > 1) words.say(text(", seed ", run->summary.seed));
-    words.say(": ").number(losses, run->source({"ranks"}));
-    notes.push_back(words.end());
+    Statement statement{.kind = Statement::Kind::lost, .subjects = {way.name}, .words = run->summary.losses()};
+    if (statement.words.empty()) continue;
+    if (way.cell.runs.size() > 1) statement.object = text(", seed ", run->summary.seed);
+    statement.values = {{0, run->source({"ranks"})}};
+    notes.push_back(sentence_of("losses", {statement}));
   }
   return notes;
 }
@@ -95,66 +93,48 @@ std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& oth
   for (const Way& way : ways) {
     if (way.epoch && (!best || way.epoch->middle < best->epoch->middle)) best = &way;
   }
-  if (!best) return std::nullopt;
-  const double ratio = alone->middle / best->epoch->middle;
-  Words words("alone");
-  words.say("One worker alone (")
-      .way(other.name)
-      .say(") takes ")
-      .number(format_seconds(alone->middle), alone->source)
-      .say(" an epoch; ");
-  words.way(best->name).say(text(" on ", ours.workers().size(), " workers "));
-  if (!told_apart(*alone, *best->epoch, time_tolerance)) {
-    words.say("(")
-        .number(format_seconds(best->epoch->middle), best->epoch->source)
-        .say(") cannot be told apart from it");
-  } else {
-    words.say("is ").number(ratio_in_words(ratio), best->epoch->source).say(" times as fast");
-  }
-  return words.end();
+  if (!best || best->epoch->middle <= 0) return std::nullopt;
+  const Estimate& together = *best->epoch;
+  const Paired pair = paired(*alone, together, By::ratio);
+  Statement statement{.kind = Statement::Kind::alone, .subjects = {other.name}, .object = best->name};
+  statement.values = {{alone->middle, alone->source},
+                      {together.middle, together.source},
+                      {pair.is_ratio ? pair.effect : alone->middle / together.middle, together.source},
+                      {static_cast<double>(ours.workers().size()), together.source}};
+  statement.is_ranked = pair.is_ranked;
+  statement.seeds = pair.seeds;
+  return sentence_of("alone", {statement});
 }
 
 Sentence run_sentence(const Way& way) {
-  Words words("run");
-  words.way(way.name);
-  if (way.epoch) words.say(" took ").number(format_seconds(way.epoch->middle), way.epoch->source).say(" an epoch");
-  if (way.epoch && way.exposed && way.exposed->middle > 0) {
-    words.say(", ")
-        .number(format_percent(way.exposed->middle / way.epoch->middle, 0), way.exposed->source)
-        .say(" of it waiting for the exchange");
-  }
-  const bool sends = way.bytes && way.bytes->middle > 0;
-  if (sends)
-    words.say(way.epoch ? "; its" : "'s")
-        .say(" busiest rank sent ")
-        .number(format_bytes(way.bytes->middle), way.bytes->source)
-        .say(" an epoch");
-  if (way.accuracy) {
-    words.say(way.epoch || sends ? "; it" : "")
-        .say(" got ")
-        .number(percent(way.accuracy->middle), way.accuracy->source)
-        .say(" % of the test set right");
-  }
-  if (!way.epoch && !sends && !way.accuracy) words.say(" has not come to the end of an epoch");
-  return words.end();
+  Statement statement{.kind = Statement::Kind::took, .subjects = {way.name}};
+  const auto add = [&](Quantity quantity, const std::optional<Estimate>& number) {
+    if (!number) return;
+    statement.quantities.push_back(quantity);
+    statement.values.push_back({number->middle, number->source});
+  };
+  add(Quantity::epoch, way.epoch);
+  if (way.epoch && way.exposed && way.exposed->middle > 0) add(Quantity::waiting, way.exposed);
+  if (way.bytes && way.bytes->middle > 0) add(Quantity::bytes, way.bytes);
+  add(Quantity::accuracy, way.accuracy);
+  return sentence_of("run", {statement});
 }
 
 Sentence scaling_sentence(const Cell& few, const Cell& many) {
-  const std::size_t a = few.first().workers().size(), b = many.first().workers().size();
-  const auto estimate = [](const Cell& cell) {
-    const std::vector<double> seeds = images_a_second(cell);
-    return Estimate{mean(seeds), interval95(seeds), seeds.size(), cell.first().source({"images_per_second"})};
-  };
-  const Estimate with_few = estimate(few), with_many = estimate(many);
-  const double ratio = with_many.middle / with_few.middle;
-  Words words("scaling");
-  words.way(many.first().summary.name)
-      .say(text(" on ", b, " workers trains "))
-      .number(ratio_in_words(ratio), with_many.source);
-  words.say(text(" times as many images a second as on ", a, ": an efficiency of "));
-  words.number(format_percent(ratio * static_cast<double>(a) / static_cast<double>(b), 0), with_few.source);
-  if (!told_apart(with_few, with_many, time_tolerance)) words.say("; that they differ may be chance");
-  return words.end();
+  const auto workers = [](const Cell& cell) { return static_cast<double>(cell.first().workers().size()); };
+  const Estimate with_few = images_a_second(few), with_many = images_a_second(many);
+  const Paired pair = paired(with_many, with_few, By::ratio);
+  const double ratio = pair.is_ratio ? pair.effect : with_many.middle / with_few.middle;
+  Statement statement{
+      .kind = Statement::Kind::scales, .quantity = Quantity::images, .subjects = {many.first().summary.name}};
+  statement.object = few.first().summary.name;
+  statement.values = {{workers(many), with_many.source},
+                      {workers(few), with_few.source},
+                      {ratio, with_many.source},
+                      {ratio * workers(few) / workers(many), with_few.source}};
+  statement.is_ranked = pair.is_ranked;
+  statement.seeds = pair.seeds;
+  return sentence_of("scaling", {statement});
 }
 
 }  // namespace ripieno::report

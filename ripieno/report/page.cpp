@@ -6,6 +6,7 @@
 #include "ripieno/report/html.h"
 #include "ripieno/report/page_parts.h"
 #include "ripieno/report/report.h"
+#include "ripieno/report/source_lines.h"
 
 namespace ripieno::report {
 namespace {
@@ -114,7 +115,7 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
   const PageAssets assets = page_assets();
   const std::string title = escaped_html(report.title), first = summary(report, parts), second = compare(report, parts),
                     third = each_run(report, parts);
-  const std::string data = parts.figure_data(compared);
+  const std::string data = parts.figure_data(compared), lines = script_json(source_lines(report, folder));
   return replaced(assets.html, {{"title", title},
                                 {"style", assets.style},
                                 {"plotly", assets.plotly},
@@ -122,6 +123,7 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
                                 {"compare", second},
                                 {"runs", third},
                                 {"figures", data},
+                                {"lines", lines},
                                 {"drawing", assets.figures},
                                 {"script", assets.script}});
 }

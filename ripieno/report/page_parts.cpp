@@ -7,18 +7,12 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/html.h"
 #include "ripieno/report/scale.h"
+#include "ripieno/report/source_lines.h"
 
 namespace ripieno::report {
 namespace {
 
 constexpr std::size_t most_numbers = 400;  // in the table below a drawing
-
-/// The path of `file` relative to a page in `folder`.
-std::string address(const std::filesystem::path& file, const std::filesystem::path& folder) {
-  const auto absolute = std::filesystem::absolute(file).lexically_normal();
-  const auto from = std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal();
-  return absolute.lexically_proximate(from).generic_string();
-}
 
 std::string place(const Source& source, const std::filesystem::path& folder) {
   return text(address(source.file, folder), ", line ", source.line);

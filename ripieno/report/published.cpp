@@ -20,7 +20,7 @@ struct Ours {
 /// One number per seed.
 Ours ours(const Measure& measure, const Cell& cell) {
   Ours found;
-  std::vector<std::pair<std::int64_t, double>> values;
+  std::vector<SeedNumber> values;
   for (const Run* run : cell.runs) {
     const auto value = measure.of(*run);
     if (!value) continue;
@@ -28,7 +28,7 @@ Ours ours(const Measure& measure, const Cell& cell) {
     found.runs.push_back(&run->summary);
     if (!found.source) found.source = run->source(measure.field);
   }
-  found.seeds = by_seed(values);
+  found.seeds = numbers_of(by_seed(values));
   return found;
 }
 

@@ -191,7 +191,12 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   report.conclusions = conclusions(all);
   report.lead = lead_of(runs, all.size());
   const auto first = pictured(all, report.conclusions);
-  for (const Figure& figure : {epoch_figure(first), sent_figure(first), progress_figure(first)}) add(report, figure);
+  const auto base = std::find_if(all.begin(), all.end(), [&](const Cell& cell) {
+    return !report.conclusions.empty() && cell.name == report.conclusions[0].baseline;
+  });
+  const Cell* baseline = base == all.end() ? nullptr : &*base;
+  for (const Figure& figure : {epoch_figure(first, baseline), sent_figure(first, baseline), progress_figure(first)})
+    add(report, figure);
   if (first.size() < all.size() && !report.figures.empty())
     report.lead += text("; the picture shows ", first.size(), " of ", all.size(), " ways");
   if (all.size() > 1 || all.size() < runs.size()) {

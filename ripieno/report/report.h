@@ -75,10 +75,13 @@ int summary_height(const Report& report);
 /// Sentences, tables, and each figure's numbers as a table below its title; figures of single runs only in a report of
 /// a single way.
 std::string report_markdown(const Report& report);
-/// One line per number: figure,series,x axis,x,y,spread,source. Tables likewise, with row and column; sentences with
-/// their subject. Numbers are in full, without thousands separators; numbers that are not finite are nan, inf or -inf,
-/// and missing ones are empty.
-std::string report_csv(const Report& report);
+struct CsvFile {
+  std::string name, content;
+};
+/// A file for each table ("runs.csv") and figure ("figure-accuracy.csv"), one for the sentences and one for their
+/// statements; each with a line of heads. Numbers are in full, without thousands separators; numbers that are not
+/// finite are nan, inf or -inf, and missing ones are empty.
+std::vector<CsvFile> report_csv(const Report& report);
 /// Tables, figures and every run's measures, as docs/reports.md describes.
 std::string report_json(const Report& report);
 

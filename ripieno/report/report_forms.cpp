@@ -1,4 +1,5 @@
 // The report for other programs and for documents: JSON, CSV and Markdown.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -79,7 +80,20 @@ Json sentences_json(const std::vector<Sentence>& sentences) {
     for (const Piece& piece : sentence.pieces) {
       if (piece.source) numbers.push_back({{"text", piece.text}, {"source", plain(*piece.source)}});
     }
-    all.push_back({{"about", sentence.about}, {"text", sentence.str()}, {"numbers", numbers}});
+    Json statements = Json::array();
+    for (const Statement& statement : sentence.statements) {
+      Json values = Json::array();
+      for (const StatedNumber& value : statement.values) values.push_back(value.number);
+      statements.push_back({{"statement", name(statement.kind)},
+                            {"quantity", name(statement.quantity)},
+                            {"ways", statement.subjects},
+                            {"beside", statement.object},
+                            {"values", values},
+                            {"ranked", statement.is_ranked},
+                            {"seeds", statement.seeds}});
+    }
+    all.push_back(
+        {{"about", sentence.about}, {"text", sentence.str()}, {"numbers", numbers}, {"statements", statements}});
   }
   return all;
 }
@@ -162,50 +176,95 @@ std::string report_markdown(const Report& report) {
   return out;
 }
 
-std::string report_csv(const Report& report) {
-  std::string out = "part,series,axis,x,y,spread,source\n";
-  const auto line = [&](const std::vector<std::string>& fields) {
-    for (std::size_t i = 0; i < fields.size(); ++i) out += text(i ? "," : "", quoted(fields[i]));
-    out += "\n";
+namespace {
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string line;
+  for (std::size_t i = 0; i < fields.size(); ++i) line += text(i ? "," : "", quoted(fields[i]));
+  return line + "\n";
+}
+
+std::string csv_of(const ReportTable& table) {
+  std::vector<bool> spreads(table.columns.size());
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) spreads[i] = spreads[i] || row[i].spread;
+  }
+  std::vector<std::string> head;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    head.push_back(table.columns[i].title);
+    if (spreads[i]) head.push_back(table.columns[i].title + " ±");
+  }
+  std::string out = csv_line(head);
+  for (const auto& row : table.rows) {
+    std::vector<std::string> fields;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      fields.push_back(table.columns[i].is_text ? row[i].text : exact(row[i].number));
+      if (spreads[i]) fields.push_back(exact(row[i].spread));
+    }
+    out += csv_line(fields);
+  }
+  return out;
+}
+
+std::string csv_of(const Figure& figure) {
+  const bool bars = !figure.categories.empty();
+  const auto any = [&](const auto member) {
+    return std::any_of(figure.series.begin(), figure.series.end(),
+                       [&](const Series& one) { return !(one.*member).empty(); });
   };
-  std::size_t group = 0;
-  for (const Conclusion& one : report.conclusions) {
-    const std::string part = text("conclusion-", ++group);
-    line({part, "setting", "sentence", "", one.setting, "", ""});
-    for (const auto* sentences : {&one.sentences, &one.notes}) {
-      for (const Sentence& sentence : *sentences) {
-        line({part, sentence.about, "sentence", "", sentence.str(), "", ""});
-        for (const Piece& piece : sentence.pieces) {
-          if (piece.source) line({part, sentence.about, "number", "", piece.text, "", plain(*piece.source)});
-        }
-      }
-    }
-  }
-  for (const ReportTable& table : report.tables) {
-    for (const auto& row : table.rows) {
-      for (std::size_t i = 1; i < row.size(); ++i) {
-        const ReportCell& cell = row[i];
-        line({table.id, row[0].text, table.columns[i].title, "",
-              table.columns[i].is_text ? cell.text : exact(cell.number), exact(cell.spread),
-              cell.source ? plain(*cell.source) : ""});
-      }
-    }
-  }
-  for (const Figure& figure : report.figures) {
-    for (const Series& series : figure.series) {
-      for (std::size_t i = 0; i < series.y.size(); ++i) {
-        const std::string spread = series.spread.empty() ? "" : exact(series.spread[i]),
-                          source = series.sources.empty() ? "" : plain(series.sources[i]);
-        if (!figure.categories.empty())
-          line({figure.id, series.name, figure.x_titles[0], figure.categories[i], exact(series.y[i]), spread, source});
-        for (std::size_t axis = 0; axis < series.x.size(); ++axis) {
-          line({figure.id, series.name, figure.x_titles[axis], exact(series.x[axis][i]), exact(series.y[i]), spread,
-                source});
-        }
-      }
+  const bool spreads = any(&Series::spread), sources = any(&Series::sources);
+  std::vector<std::string> head{"series"};
+  head.insert(head.end(), figure.x_titles.begin(), figure.x_titles.end());
+  head.push_back(figure.y_title);
+  if (spreads) head.push_back("±");
+  if (sources) head.push_back("source");
+  std::string out = csv_line(head);
+  for (const Series& series : figure.series) {
+    for (std::size_t i = 0; i < series.y.size(); ++i) {
+      std::vector<std::string> fields{series.name};
+      if (bars) fields.push_back(figure.categories[i]);
+      for (const auto& axis : series.x) fields.push_back(exact(axis[i]));
+      fields.push_back(exact(series.y[i]));
+      if (spreads) fields.push_back(series.spread.empty() ? "" : exact(series.spread[i]));
+      if (sources) fields.push_back(series.sources.empty() ? "" : plain(series.sources[i]));
+      out += csv_line(fields);
     }
   }
   return out;
+}
+
+/// The sentences and their statements, one a line.
+std::pair<std::string, std::string> csv_of(const std::vector<Conclusion>& conclusions) {
+  std::string said = csv_line({"setting", "about", "sentence"});
+  std::string stated =
+      csv_line({"setting", "about", "statement", "quantity", "ways", "beside", "values", "ranked", "seeds"});
+  for (const Conclusion& one : conclusions) {
+    for (const auto* sentences : {&one.sentences, &one.notes}) {
+      for (const Sentence& sentence : *sentences) {
+        said += csv_line({one.setting, sentence.about, sentence.str()});
+        for (const Statement& statement : sentence.statements) {
+          std::string ways, values;
+          for (const std::string& way : statement.subjects) ways += (ways.empty() ? "" : "; ") + way;
+          for (const StatedNumber& value : statement.values)
+            values += (values.empty() ? "" : "; ") + exact(value.number);
+          stated +=
+              csv_line({one.setting, sentence.about, name(statement.kind), name(statement.quantity), ways,
+                        statement.object, values, statement.is_ranked ? "yes" : "no", std::to_string(statement.seeds)});
+        }
+      }
+    }
+  }
+  return {said, stated};
+}
+
+}  // namespace
+
+std::vector<CsvFile> report_csv(const Report& report) {
+  const auto [said, stated] = csv_of(report.conclusions);
+  std::vector<CsvFile> files{{"sentences.csv", said}, {"statements.csv", stated}};
+  for (const ReportTable& table : report.tables) files.push_back({table.id + ".csv", csv_of(table)});
+  for (const Figure& figure : report.figures) files.push_back({"figure-" + figure.id + ".csv", csv_of(figure)});
+  return files;
 }
 
 std::string report_json(const Report& report) {

@@ -9,6 +9,7 @@
 #include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/ways.h"
+#include "ripieno/report/words.h"
 
 namespace ripieno::report {
 namespace {
@@ -59,16 +60,16 @@ const Conclusion* conclusion_of(const Cell& cell, const std::vector<Conclusion>&
   return nullptr;
 }
 
-const Cell* find_cell(const std::vector<Cell>& cells, const std::string& name) {
-  const auto at = std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.name == name; });
-  return at == cells.end() ? nullptr : &*at;
-}
-
-/// `base` as a multiple of `own`.
-ReportCell times(const std::optional<Estimate>& base, const std::optional<Estimate>& own) {
-  if (!base || !own || own->middle <= 0) return {"–", {}};
-  const double ratio = base->middle / own->middle;
-  return {ratio < 9.95 ? format_fixed(ratio, 2) : format_fixed(ratio, ratio < 99.5 ? 1 : 0), own->source, ratio};
+/// The baseline as a multiple of the cell, seed by seed; in brackets where the seeds do not rank them.
+ReportCell times(const Conclusion* conclusion, const std::map<std::string, Paired> Conclusion::*pairs, const Cell& cell,
+                 const std::optional<Estimate>& own) {
+  if (conclusion && own && cell.name == conclusion->baseline) return {"1", own->source, 1.0};
+  const auto found =
+      conclusion ? (conclusion->*pairs).find(cell.name) : std::map<std::string, Paired>::const_iterator{};
+  if (!conclusion || !own || found == (conclusion->*pairs).end() || !found->second.is_ratio) return {"–", {}};
+  const double ratio = found->second.effect;
+  const std::string shown = times_shown(ratio);
+  return {found->second.is_ranked ? shown : text("(", shown, ")"), own->source, ratio};
 }
 
 ReportCell name_cell(const Cell& cell) { return {cell.name, cell.first().source({"name"})}; }
@@ -157,7 +158,7 @@ std::vector<ReportCell> stage_cells(const Run& run, const std::vector<observe::S
 ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclusion>& conclusions) {
   ReportTable table{"cells",
                     "All ways",
-                    "Evaluation is in none of these. A number links to its line.",
+                    "The fastest first. Evaluation is in none of these. A number that is pressed shows its line.",
                     {{"way", true},
                      {"seeds"},
                      {"runs"},
@@ -189,10 +190,9 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
                                 estimated(exposed_seconds(cell), three_figures_shown),
                                 estimated(busiest_bytes(cell), three_figures_shown, 1e-6)};
     const Conclusion* own = conclusion_of(cell, conclusions);
-    const Cell* base = own ? find_cell(cells, own->baseline) : nullptr;
     if (compares) {
-      row.push_back(base ? times(epoch_seconds(*base), epoch_seconds(cell)) : ReportCell{"–", {}});
-      row.push_back(base ? times(busiest_bytes(*base), busiest_bytes(cell)) : ReportCell{"–", {}});
+      row.push_back(times(own, &Conclusion::faster, cell, epoch_seconds(cell)));
+      row.push_back(times(own, &Conclusion::smaller, cell, busiest_bytes(cell)));
     }
     if (targets)
       row.push_back(own && own->target > 0 ? estimated(seconds_to(cell, own->target), three_figures_shown)
@@ -201,11 +201,13 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
   }
   if (several)
     table.caption =
-        "± is half the width of the mean's 95 % interval (Student's t). Evaluation is in none of these. A number links "
-        "to the first seed's.";
+        "The fastest first. ± is half the width of the mean's 95 % interval (Student's t). Evaluation is in none of "
+        "these. "
+        "A number that is pressed shows the first seed's line.";
   if (compares && conclusions[0].baseline != "")
     table.caption += text(" “Times” are beside ", conclusions[0].baseline,
-                          conclusions.size() > 1 ? " or the way that each group is compared with" : "", ".");
+                          conclusions.size() > 1 ? " or the way that each group is compared with" : "",
+                          ", seed by seed; in brackets where that does not rank them.");
   if (targets)
     table.caption += text(" The target", conclusions.size() > 1 ? " of the first group" : "", " is ",
                           format_fixed(conclusions[0].target, 1), " % of the test set.");
@@ -223,20 +225,23 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
 }
 
 ReportTable more_of_ways_table(const std::vector<Cell>& cells) {
-  ReportTable table{
-      "cells-more",
-      "All ways: evaluation, loss, images a second",
-      "Evaluation: an epoch's seconds, mean over workers, and what all ranks sent for it in the whole run.",
-      {{"way", true},
-       {"evaluation, s an epoch"},
-       {"evaluation, MB in all"},
-       {"loss"},
-       {"images/s"},
-       {"MB sent by all ranks"},
-       {"by formula, MB"}},
-      {},
-      Tier::summary,
-      true};
+  ReportTable table{"cells-more",
+                    "All ways: evaluation, loss, images a second",
+                    "Evaluation: an epoch's seconds, mean over workers, and what all ranks sent for it in the whole "
+                    "run. MB (10^6 bytes) "
+                    "sent: of payload, for the exchange, in the whole run; by formula: what the strategy's formula "
+                    "says of it (ripieno "
+                    "explain STRATEGY).",
+                    {{"way", true},
+                     {"evaluation, s an epoch"},
+                     {"evaluation, MB in all"},
+                     {"loss"},
+                     {"images/s"},
+                     {"MB sent by all ranks"},
+                     {"MB by formula"}},
+                    {},
+                    Tier::summary,
+                    true};
   table.caption += " " + counted_steps(cells);
   using Value = std::optional<double>;
   for (const Cell& cell : cells) {
@@ -265,7 +270,7 @@ ReportTable more_of_ways_table(const std::vector<Cell>& cells) {
 ReportTable runs_table(const std::vector<Run>& runs, std::string* lead) {
   ReportTable table{"runs",
                     "All runs",
-                    "Each number links to the line that it is from.",
+                    "A number that is pressed shows the line that it is from.",
                     {{"run", true},
                      {"strategy", true},
                      {"codec", true},
@@ -300,8 +305,10 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
   ReportTable table{
       "runs-more",
       "All runs: stages, loss, evaluation",
-      "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks together.",
-      {{"run", true}, {"evaluation, s an epoch"}, {"evaluation, MB"}, {"MB sent"}, {"by formula, MB"}, {"loss"}},
+      "Stages: per cent of the steps' time, mean over ranks. MB (10^6 bytes): of the whole run, by all ranks together; "
+      "by "
+      "formula: what the strategy's formula says of MB sent (ripieno explain STRATEGY).",
+      {{"run", true}, {"evaluation, s an epoch"}, {"evaluation, MB"}, {"MB sent"}, {"MB by formula"}, {"loss"}},
       {},
       Tier::runs,
       true};

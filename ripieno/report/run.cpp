@@ -107,36 +107,71 @@ Run read_run(const std::filesystem::path& folder) {
 
 namespace {
 
-/// Appends `part` of each cell to its name, if the cells differ in it.
-void add_difference(const std::vector<Cell*>& alike, const std::function<std::string(const Run&)>& part) {
-  const std::string first = part(alike[0]->first());
-  if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first()) == first; })) return;
-  for (Cell* cell : alike) {
-    if (const std::string one = part(cell->first()); !one.empty()) cell->name += ", " + one;
-  }
+using Property = std::function<std::string(const Run&)>;
+
+/// What cells of one name may differ in, what says most of them first.
+std::vector<Property> properties_of(const std::vector<const Run*>& runs) {
+  std::vector<Property> all{
+      [](const Run& run) { return run.summary.model; }, [](const Run& run) { return run.summary.dataset; },
+      [](const Run& run) { return text(run.summary.world_size, run.summary.world_size == 1 ? " rank" : " ranks"); },
+      [](const Run& run) { return run.summary.codec; }, [](const Run& run) { return run.summary.strategy; }};
+  std::set<std::string> others = different_keys(runs);
+  const auto add = [&](const std::string& key) {
+    all.emplace_back([key](const Run& run) { return setting_value(run, key); });
+    others.erase(key);
+  };
+  for (const char* key : setting_keys()) add(key);
+  for (const std::string& key : std::set(others)) add(key);
+  return all;
 }
 
-/// If several cells share a name, appends what they differ in.
+/// The fewest properties, chosen one after the other, that tell all runs apart, in the order given: each time the one
+/// that tells most of them apart; if several do, one that no run lacks, and then the first.
+std::vector<std::size_t> telling_apart(const std::vector<const Run*>& runs, const std::vector<Property>& properties) {
+  std::vector<std::string> told(runs.size());  // what the chosen properties say of each
+  const auto classes = [](const std::vector<std::string>& values) {
+    return std::set(values.begin(), values.end()).size();
+  };
+  std::vector<std::size_t> chosen;
+  while (classes(told) < runs.size()) {
+    std::pair<std::size_t, bool> most{classes(told), true};
+    std::size_t best = properties.size();
+    std::vector<std::string> then = told;
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      std::vector<std::string> values = told;
+      bool is_known = true;
+      for (std::size_t run = 0; run < runs.size(); ++run) {
+        const std::string value = properties[i](*runs[run]);
+        is_known &= !value.empty();
+        values[run] += '\n' + value;
+      }
+      if (std::pair(classes(values), is_known) <= most || classes(values) == classes(told)) continue;
+      most = {classes(values), is_known};
+      best = i;
+      then = std::move(values);
+    }
+    if (best == properties.size()) break;  // they differ in nothing that has a name
+    chosen.push_back(best);
+    told = std::move(then);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+/// If several cells share a name, appends the least that tells them apart.
 void add_differences(std::vector<Cell>& cells) {
   std::map<std::string, std::vector<Cell*>> named;
   for (Cell& cell : cells) named[cell.first().summary.name].push_back(&cell);
   for (const auto& [name, alike] : named) {
-    add_difference(alike, [](const Run& run) { return run.summary.model; });
-    add_difference(alike, [](const Run& run) { return run.summary.dataset; });
-    add_difference(alike, [](const Run& run) {
-      return text(run.summary.world_size, run.summary.world_size == 1 ? " rank" : " ranks");
-    });
-    add_difference(alike, [](const Run& run) { return run.summary.codec; });
-    add_difference(alike, [](const Run& run) { return run.summary.strategy; });
+    if (alike.size() < 2) continue;
     std::vector<const Run*> runs;
     for (const Cell* cell : alike) runs.push_back(&cell->first());
-    std::set<std::string> others = different_keys(runs);
-    const auto add = [&](const std::string& key) {
-      add_difference(alike, [&key](const Run& run) { return setting_value(run, key); });
-      others.erase(key);
-    };
-    for (const char* key : setting_keys()) add(key);
-    for (const std::string& key : std::set(others)) add(key);
+    const std::vector<Property> properties = properties_of(runs);
+    for (const std::size_t chosen : telling_apart(runs, properties)) {
+      for (Cell* cell : alike) {
+        if (const std::string value = properties[chosen](cell->first()); !value.empty()) cell->name += ", " + value;
+      }
+    }
   }
 }
 
@@ -181,11 +216,11 @@ std::vector<std::string> names_of(const std::vector<Cell>& cells) {
 }
 
 std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value) {
-  std::vector<std::pair<std::int64_t, double>> found;
+  std::vector<SeedNumber> found;
   for (const Run* run : cell.runs) {
     if (const auto one = value(*run)) found.emplace_back(run->summary.seed, *one);
   }
-  return by_seed(found);
+  return numbers_of(by_seed(found));
 }
 
 std::string counted_steps(const std::vector<const Run*>& runs) {

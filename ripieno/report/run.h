@@ -26,7 +26,13 @@ struct Run {
   /// not read.
   std::map<std::string, std::string> settings = {};
   bool own_loop = false;  ///< of a loop of one's own, which names its settings itself
-  bool exact = false;     ///< whether its strategy and codec take the steps of one worker with the whole batch
+  /// What a model gets that has learnt nothing, as fractions of the test set.
+  struct Guessing {
+    double mean = 0;  ///< 1 / classes
+    double most = 0;  ///< by luck: three standard deviations of the test set's sample above the mean
+  };
+  std::optional<Guessing> guessing = {};  ///< nullopt: not known
+  bool exact = false;  ///< whether its strategy and codec take the steps of one worker with the whole batch
 
   std::filesystem::path summary_file() const { return folder / "summary.json"; }
   /// The source of a summary's field, given by its path: {"test", "accuracy"}, {"ranks", "1", "bytes"}. The summary's

@@ -1,265 +1,282 @@
+// The sentences that compare ways: which statements they make.
 #include "ripieno/report/sentences.h"
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <limits>
 
 #include "ripieno/core/error.h"
-#include "ripieno/report/format.h"
-#include "ripieno/report/words.h"
 
 namespace ripieno::report {
 namespace {
 
-constexpr Tolerance accuracy_tolerance{.absolute = 1};  // points
+using Kind = Statement::Kind;
 
-using OfWay = std::optional<Estimate> Way::*;
+constexpr double nearly = 1.005;  // a ratio below this is no difference worth a word
 
-/// The compared ways: the best of those that reach the target, those that cannot be told apart from it, and those that
-/// beat it without reaching the target.
-struct Ranking {
-  const Way* best = nullptr;
-  const Way* worst = nullptr;
-  std::vector<const Way*> alike, short_of_target;
+std::vector<std::string> names(const std::vector<const Way*>& ways) {
+  std::vector<std::string> all;
+  for (const Way* way : ways) all.push_back(way->name);
+  return all;
+}
+
+StatedNumber value_of(const Estimate& estimate) { return {estimate.middle, estimate.source}; }
+
+bool is_virtual(const Way& way) {
+  const std::string& kind = way.cell.first().summary.kind;
+  return kind == "simulated" || kind == "projected";
+}
+
+/// Whether one seed's number is no matter of chance: bytes are counted, virtual time is computed.
+bool is_counted(const Comparison& all, Quantity quantity) {
+  if (quantity == Quantity::bytes) return true;
+  const bool is_time = quantity == Quantity::epoch || quantity == Quantity::waiting;
+  return is_time && std::all_of(all.ways.begin(), all.ways.end(), is_virtual);
+}
+
+/// Writes one sentence.
+class Comparing {
+ public:
+  Comparing(const Comparison& all, Quantity quantity)
+      : all_(all), quantity_(quantity), order_(ranking(all, quantity)), base_(*all.baseline) {}
+
+  std::vector<Statement> statements(std::size_t* tested) {
+    const Estimate& best = number(*order_.best);
+    *tested += order_.pairs.tested();
+    if (is_unbeaten()) {
+      Statement statement{
+          .kind = Kind::unbeaten, .quantity = quantity_, .subjects = {base_.name}, .values = own_values(base_)};
+      statement.is_nearly = best.middle < number(base_).middle;
+      if (is_of_some()) statement.values.push_back(value_of(*all_.target));
+      said_.push_back(statement);
+      add_rest(base_);
+      add_worst();
+    } else {
+      add_best();
+      add_rest(*order_.best);
+    }
+    add_short();
+    return std::move(said_);
+  }
+
+ private:
+  const Estimate& number(const Way& way) const { return *way.number(quantity_); }
+
+  Paired between(const Way& a, const Way& b) const { return order_.pairs.between(all_.index(a), all_.index(b)); }
+  /// Whether the first is lower for sure.
+  bool is_lower(const Way& a, const Way& b) const {
+    const Paired pair = between(a, b);
+    return pair.is_ranked && (pair.is_ratio ? pair.effect < 1 : pair.effect < 0);
+  }
+  bool is_near(const Way& a, const Way& b) const {
+    const double low = std::min(number(a).middle, number(b).middle),
+                 high = std::max(number(a).middle, number(b).middle);
+    return high <= nearly * low;
+  }
+  bool is_able(const Way& way) const {
+    return std::find(order_.able.begin(), order_.able.end(), &way) != order_.able.end();
+  }
+  /// Whether the sentence is about those alone that come to the target, because others are faster.
+  bool is_of_some() const {
+    return !order_.short_of_target.empty() && (quantity_ == Quantity::epoch || quantity_ == Quantity::bytes);
+  }
+  /// Whether the baseline has the number, and is not faster without coming to the target.
+  bool has_base() const {
+    const auto& fast = order_.short_of_target;
+    return base_.number(quantity_) && std::find(fast.begin(), fast.end(), &base_) == fast.end();
+  }
+
+  /// Whether the baseline is best; where seeds rank nothing only if it is ranked, or the numbers are counted.
+  bool is_unbeaten() const {
+    if (!is_able(base_)) return false;
+    if (order_.best != &base_) return is_near(*order_.best, base_) && seeds_of_pairs(base_) > 1;
+    return order_.able.size() == 1 || seeds_of_pairs(base_) > 1 || is_counted(all_, quantity_);
+  }
+  /// The most seeds that the way has in common with another.
+  std::size_t seeds_of_pairs(const Way& way) const {
+    std::size_t most = 0;
+    for (const Way* other : order_.able) {
+      if (other != &way && (&way == order_.best || &way == &base_ || other == order_.best))
+        most = std::max(most, between(way, *other).seeds);
+    }
+    return most;
+  }
+
+  std::vector<StatedNumber> own_values(const Way& way) const {
+    std::vector<StatedNumber> values{value_of(number(way))};
+    if (quantity_ == Quantity::waiting) values.push_back(value_of(*way.epoch));
+    if (quantity_ == Quantity::reach) values.push_back(value_of(*all_.target));
+    return values;
+  }
+
+  void add_best() {
+    const Way& best = *order_.best;
+    const bool with_base = has_base() && &best != &base_;
+    Statement statement{.kind = Kind::best, .quantity = quantity_, .subjects = {best.name}, .values = own_values(best)};
+    // What it is ranked by: the way that others are compared with, or else whoever comes next.
+    const Way* next = with_base ? &base_ : nullptr;
+    for (const Way* way : order_.able) {
+      if (way != &best && (!next || (!with_base && number(*way).middle < number(*next).middle))) next = way;
+    }
+    statement.is_ranked = !next || is_lower(best, *next);
+    if (next) statement.object = next->name;
+    if (is_of_some()) statement.values.push_back(value_of(*all_.target));
+    statement.seeds = next ? between(best, *next).seeds : 0;
+    said_.push_back(statement);
+    if (with_base) add_beside(best, statement.is_ranked);
+    if (!statement.is_ranked && (with_base || statement.seeds < 2)) {
+      said_.push_back({.kind = Kind::not_ranked, .quantity = quantity_, .subjects = {best.name}, .object = next->name});
+      said_.back().seeds = statement.seeds;
+    }
+    const bool is_price = quantity_ == Quantity::epoch || quantity_ == Quantity::bytes;
+    if (with_base && is_price) add_price(best);
+  }
+
+  void add_beside(const Way& best, bool is_ranked) {
+    const Estimate &own = number(best), &other = number(base_);
+    const Paired pair = between(base_, best);
+    const double ratio = pair.is_ratio    ? pair.effect
+                         : own.middle > 0 ? other.middle / own.middle
+                                          : std::numeric_limits<double>::infinity();
+    Statement statement{.kind = Kind::beside, .quantity = quantity_, .subjects = {best.name}, .object = base_.name};
+    statement.values = {value_of(other), {ratio, own.source}};
+    if (quantity_ == Quantity::waiting) statement.values[1] = value_of(*base_.epoch);
+    statement.is_ranked = is_ranked;
+    statement.seeds = pair.seeds;
+    said_.push_back(statement);
+  }
+
+  void add_price(const Way& best) {
+    if (!best.accuracy || !base_.accuracy || is_same_arithmetic(best, base_)) return;
+    const Paired pair = all_.prices.between(all_.index(best), all_.index(base_));
+    Statement statement{
+        .kind = Kind::price, .quantity = Quantity::accuracy, .subjects = {best.name}, .object = base_.name};
+    statement.values = {value_of(*best.accuracy), value_of(*base_.accuracy), {pair.effect, best.accuracy->source}};
+    statement.is_ranked = pair.is_ranked;
+    statement.seeds = pair.seeds;
+    said_.push_back(statement);
+  }
+
+  /// The others that come as close as chance allows; of one seed nobody is named, since nobody is ranked.
+  void add_rest(const Way& first) {
+    std::vector<const Way*> alike, near;
+    for (const Way* way : order_.able) {
+      if (way == &first || (way == &base_ && &first != &base_)) continue;
+      const Paired pair = between(first, *way);
+      if (is_near(first, *way) && (pair.is_ranked || is_counted(all_, quantity_))) {
+        near.push_back(way);
+      } else if (!pair.is_ranked && pair.seeds > 1) {
+        alike.push_back(way);
+      }
+    }
+    if (!alike.empty())
+      said_.push_back({.kind = Kind::not_apart, .quantity = quantity_, .subjects = names(alike), .object = first.name});
+    if (!near.empty())
+      said_.push_back({.kind = Kind::as_much, .quantity = quantity_, .subjects = names(near), .object = first.name});
+  }
+
+  void add_worst() {
+    const Way& worst = *order_.worst;
+    if ((quantity_ != Quantity::epoch && quantity_ != Quantity::bytes) || &worst == &base_) return;
+    const Paired pair = between(worst, base_);
+    if (!pair.is_ranked || !pair.is_ratio || pair.effect < 1.1) return;
+    Statement statement{.kind = Kind::worst, .quantity = quantity_, .subjects = {worst.name}, .object = base_.name};
+    statement.values = {{pair.effect, number(worst).source}};
+    statement.seeds = pair.seeds;
+    said_.push_back(statement);
+  }
+
+  void add_short() {
+    if (quantity_ == Quantity::reach) {
+      std::vector<const Way*> never;
+      for (const Way& way : all_.ways) {
+        if (way.accuracy && !way.reach) never.push_back(&way);
+      }
+      if (!never.empty()) said_.push_back({.kind = Kind::never, .quantity = quantity_, .subjects = names(never)});
+    } else if (quantity_ != Quantity::waiting && !order_.short_of_target.empty()) {
+      Statement statement{
+          .kind = Kind::short_of_target, .quantity = quantity_, .subjects = names(order_.short_of_target)};
+      statement.object = order_.best->name;
+      statement.values = {value_of(*all_.target)};
+      said_.push_back(statement);
+    }
+  }
+
+  const Comparison& all_;
+  const Quantity quantity_;
+  const Ranking order_;
+  const Way& base_;
+  std::vector<Statement> said_;
 };
 
-Ranking ranking(const Comparison& all, OfWay number, Tolerance tolerance) {
-  Ranking found;
-  std::vector<const Way*> able, rest;
-  for (const Way& way : all.ways) {
-    if (way.*number) (!all.target || way.reach ? able : rest).push_back(&way);
+const char* about(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::epoch:
+      return "time";
+    case Quantity::reach:
+      return "accuracy";
+    default:
+      return name(quantity);
   }
-  const auto less = [number](const Way* a, const Way* b) { return (a->*number)->middle < (b->*number)->middle; };
-  std::stable_sort(able.begin(), able.end(), less);
-  if (able.empty()) return found;
-  found.best = able.front();
-  found.worst = able.back();
-  const Estimate& best = *(found.best->*number);
-  for (std::size_t i = 1; i < able.size(); ++i) {
-    if (!told_apart(*(able[i]->*number), best, tolerance)) found.alike.push_back(able[i]);
-  }
-  for (const Way* way : rest) {
-    if ((way->*number)->middle < best.middle) found.short_of_target.push_back(way);
-  }
-  return found;
-}
-
-bool contains(const std::vector<const Way*>& ways, const Way* way) {
-  return std::find(ways.begin(), ways.end(), way) != ways.end();
-}
-
-/// ", for 0.2 points less accuracy (96.9 against 97.1 %)": the cost of winning; "" if the arithmetic is the same.
-void add_price(Words& words, const Way& way, const Way& base) {
-  if (!way.accuracy || !base.accuracy || is_same_arithmetic(way, base)) return;
-  const Estimate &own = *way.accuracy, &other = *base.accuracy;
-  const bool apart = told_apart(own, other, accuracy_tolerance);
-  if (apart) {
-    words.say(own.middle < other.middle ? ", for " : ", with ")
-        .number(percent(std::abs(own.middle - other.middle)), own.source);
-    words.say(own.middle < other.middle ? " points less accuracy (" : " points more accuracy (");
-  } else {
-    words.say(", and accuracy cannot be told apart (");
-  }
-  words.number(percent(own.middle), own.source).say(" against ").number(percent(other.middle), other.source).say(" %)");
-}
-
-void add_alike(Words& words, const Ranking& order, const Way* base, const char* verb) {
-  std::vector<const Way*> others = order.alike;
-  std::erase(others, base);
-  if (others.empty()) return;
-  words.say("; ").names(others).say(verb);
-}
-
-/// Whether the way that others are compared with beats the best, but does not come to the target.
-bool is_short(const Ranking& order, const Way* base) { return contains(order.short_of_target, base); }
-
-/// " of those that come to 96.5 % of the test set"
-void add_condition(Words& words, const Comparison& all) {
-  words.say(" of those that come to ")
-      .number(percent(all.target->middle), all.target->source)
-      .say(" % of the test set");
-}
-
-void add_short(Words& words, const Ranking& order, const Comparison& all, const char* verb) {
-  if (order.short_of_target.empty()) return;
-  const bool one = order.short_of_target.size() == 1;
-  words.say("; ")
-      .names(order.short_of_target)
-      .say(text(one ? " " : " each ", verb, ", but ", one ? "does" : "do", " not come to "))
-      .number(percent(all.target->middle), all.target->source)
-      .say(" % of the test set");
-}
-
-/// "2.1 times as fast as ring (4.85 s)", or, for less than a tenth, "4 % less time than ring (4.85 s)".
-void add_speed(Words& words, const Estimate& own, const Way& base, const Estimate& other) {
-  const double ratio = other.middle / own.middle;
-  if (ratio >= 1.1) {
-    words.number(ratio_in_words(ratio), own.source).say(" times as fast as ");
-  } else {
-    words.number(format_fixed(100 * (1 - own.middle / other.middle), 0), own.source).say(" % less time than ");
-  }
-  words.way(base.name).say(" (").number(format_seconds(other.middle), other.source).say(")");
 }
 
 }  // namespace
 
-std::optional<Sentence> time_sentence(const Comparison& all) {
-  const Ranking order = ranking(all, &Way::epoch, time_tolerance);
-  const Way* base = all.baseline;
-  if (!order.best || !base || !base->epoch) return std::nullopt;
-  const Estimate& best = *order.best->epoch;
-  Words words("time");
-  if (order.best == base || contains(order.alike, base)) {
-    words.say("No way is faster than ")
-        .way(base->name)
-        .say(", with ")
-        .number(format_seconds(base->epoch->middle), base->epoch->source)
-        .say(" an epoch");
-    std::vector<const Way*> others = order.alike;
-    if (order.best != base) others.insert(others.begin(), order.best);
-    std::erase(others, base);
-    if (!others.empty()) words.say(", from which ").names(others).say(" cannot be told apart");
-    if (order.worst != base && !contains(order.alike, order.worst)) {
-      const Estimate& worst = *order.worst->epoch;
-      words.say("; ")
-          .way(order.worst->name)
-          .say(" takes ")
-          .number(ratio_in_words(worst.middle / base->epoch->middle), worst.source)
-          .say(" times as long");
-    }
-  } else {
-    words.way(order.best->name).say(" is fastest");
-    if (is_short(order, base)) add_condition(words, all);
-    words.say(": ").number(format_seconds(best.middle), best.source).say(" an epoch");
-    if (!is_short(order, base)) {
-      words.say(", ");
-      add_speed(words, best, *base, *base->epoch);
-      add_price(words, *order.best, *base);
-    }
-    add_alike(words, order, base, " cannot be told apart from it");
+const std::optional<Estimate>& Way::number(Quantity quantity) const {
+  switch (quantity) {
+    case Quantity::epoch:
+      return epoch;
+    case Quantity::bytes:
+      return bytes;
+    case Quantity::reach:
+      return reach;
+    case Quantity::waiting:
+      return exposed;
+    case Quantity::accuracy:
+      return accuracy;
+    case Quantity::images:
+      break;
   }
-  add_short(words, order, all, order.short_of_target.size() == 1 ? "takes less" : "take less");
-  return words.end();
+  fail(ErrorKind::internal, "ways are not compared by ", report::name(quantity));
 }
 
-std::optional<Sentence> bytes_sentence(const Comparison& all) {
-  const Ranking order = ranking(all, &Way::bytes, {});
-  const Way* base = all.baseline;
-  if (!order.best || !base || !base->bytes || base->bytes->middle <= 0) return std::nullopt;
-  const Estimate &best = *order.best->bytes, &other = *base->bytes;
-  Words words("bytes");
-  if (is_short(order, base)) {
-    words.way(order.best->name).say(" sends least");
-    add_condition(words, all);
-    words.say(": ").number(format_bytes(best.middle), best.source).say(" an epoch from its busiest rank");
-    add_alike(words, order, base, order.alike.size() == 1 ? " sends as little" : " send as little");
-  } else if (best.middle >= other.middle) {
-    words.say("No way sends less than ")
-        .way(base->name)
-        .say(", whose busiest rank sends ")
-        .number(format_bytes(other.middle), other.source)
-        .say(" an epoch");
-    std::vector<const Way*> others = order.alike;
-    if (order.best != base) others.insert(others.begin(), order.best);
-    std::erase(others, base);
-    if (!others.empty()) words.say("; ").names(others).say(others.size() == 1 ? " sends as much" : " send as much");
-    if (order.worst->bytes->middle > other.middle * 1.05) {
-      const Estimate& worst = *order.worst->bytes;
-      words.say("; ")
-          .way(order.worst->name)
-          .say(" sends ")
-          .number(ratio_in_words(worst.middle / other.middle), worst.source)
-          .say(" times as much");
-    }
-  } else {
-    words.way(order.best->name)
-        .say(" sends least: ")
-        .number(format_bytes(best.middle), best.source)
-        .say(" an epoch from its busiest rank, ");
-    const double ratio = best.middle > 0 ? other.middle / best.middle : 0;
-    if (best.middle <= 0) {
-      words.say("where ");
-    } else if (ratio >= 1.1) {
-      words.number(ratio_in_words(ratio), best.source).say(" times fewer bytes than ");
-    } else {
-      words.number(format_fixed(100 * (1 - best.middle / other.middle), 0), best.source).say(" % fewer bytes than ");
-    }
-    words.way(base->name)
-        .say(best.middle <= 0 ? " sends " : " (")
-        .number(format_bytes(other.middle), other.source)
-        .say(best.middle <= 0 ? "" : ")");
-    add_price(words, *order.best, *base);
-    add_alike(words, order, base, order.alike.size() == 1 ? " sends as little" : " send as little");
-  }
-  add_short(words, order, all, order.short_of_target.size() == 1 ? "sends less" : "send less");
-  return words.end();
-}
-
-std::optional<Sentence> accuracy_sentence(const Comparison& all) {
-  const Ranking order = ranking(all, &Way::reach, time_tolerance);
-  const Way* base = all.baseline;
-  if (!order.best || !base || !all.target) return std::nullopt;
-  const Estimate& best = *order.best->reach;
-  Words words("accuracy");
-  const auto target = [&] { words.number(percent(all.target->middle), all.target->source).say(" % of the test set"); };
-  if (order.best == base || contains(order.alike, base)) {
-    words.say("No way comes to ");
-    target();
-    words.say(" sooner than ")
-        .way(base->name)
-        .say(", after ")
-        .number(format_seconds(base->reach->middle), base->reach->source)
-        .say(" of training");
-    std::vector<const Way*> others = order.alike;
-    if (order.best != base) others.insert(others.begin(), order.best);
-    std::erase(others, base);
-    if (!others.empty()) words.say(", from which ").names(others).say(" cannot be told apart");
-  } else {
-    words.way(order.best->name).say(" comes to ");
-    target();
-    words.say(" first, after ").number(format_seconds(best.middle), best.source).say(" of training");
-    if (base->reach) {
-      words.say(": ");
-      add_speed(words, best, *base, *base->reach);
-    }
-    add_alike(words, order, base, " cannot be told apart from it");
-  }
-  std::vector<const Way*> never;
+Ranking ranking(const Comparison& all, Quantity quantity) {
+  Ranking found{.pairs = Pairs(quantity == Quantity::accuracy ? By::difference : By::ratio, is_counted(all, quantity))};
+  std::vector<const Way*> rest;
   for (const Way& way : all.ways) {
-    if (way.accuracy && !way.reach) never.push_back(&way);
+    if (way.number(quantity)) (!all.target || way.reach ? found.able : rest).push_back(&way);
   }
-  if (!never.empty())
-    words.say("; ").names(never).say(never.size() == 1 ? " does not come to it" : " do not come to it");
-  return words.end();
+  const auto middle = [quantity](const Way* way) { return way->number(quantity)->middle; };
+  std::stable_sort(found.able.begin(), found.able.end(),
+                   [&](const Way* a, const Way* b) { return middle(a) < middle(b); });
+  if (found.able.empty()) return found;
+  found.best = found.able.front();
+  found.worst = found.able.back();
+  for (const Way* way : rest) {
+    if (middle(way) < middle(found.best)) found.short_of_target.push_back(way);
+  }
+  const auto add = [&](const Way& a, const Way& b) {
+    found.pairs.add(all.index(a), *a.number(quantity), all.index(b), *b.number(quantity));
+  };
+  for (const Way* way : found.able) add(*found.best, *way);
+  if (all.baseline && all.baseline->number(quantity)) {
+    for (const Way& way : all.ways) {
+      if (way.number(quantity)) add(*all.baseline, way);
+    }
+  }
+  found.pairs.correct();
+  return found;
 }
 
-std::optional<Sentence> waiting_sentence(const Comparison& all) {
-  const Ranking order = ranking(all, &Way::exposed, time_tolerance);
-  const Way* base = all.baseline;
-  if (!order.best || !order.best->epoch || !base || !base->exposed || !base->epoch) return std::nullopt;
-  Words words("waiting");
-  const auto add = [&words](const Way& way) {
-    const Estimate& exposed = *way.exposed;
-    words.number(format_seconds(exposed.middle), exposed.source)
-        .say(" an epoch (")
-        .number(format_percent(exposed.middle / way.epoch->middle, 0), exposed.source)
-        .say(" of it)");
-  };
-  if (order.best == base || contains(order.alike, base)) {
-    words.say("No way waits less for its exchange than ").way(base->name).say(", ");
-    add(*base);
-    std::vector<const Way*> others = order.alike;
-    if (order.best != base) others.insert(others.begin(), order.best);
-    std::erase(others, base);
-    if (!others.empty()) words.say(", from which ").names(others).say(" cannot be told apart");
-  } else {
-    words.way(order.best->name).say(" waits least for its exchange: ");
-    add(*order.best);
-    words.say(", where ").way(base->name).say(" waits ");
-    add(*base);
-    add_alike(words, order, base, " cannot be told apart from it");
-  }
-  return words.end();
+std::optional<Sentence> compared_sentence(const Comparison& all, Quantity quantity, std::size_t* tested) {
+  if (!all.baseline || (quantity == Quantity::reach && !all.target)) return std::nullopt;
+  const Ranking order = ranking(all, quantity);
+  const Estimate* base = all.baseline->number(quantity) ? &*all.baseline->number(quantity) : nullptr;
+  if (!order.best) return std::nullopt;
+  if (quantity == Quantity::bytes && (!base || base->middle <= 0)) return std::nullopt;
+  if (quantity == Quantity::epoch && !base) return std::nullopt;
+  if (quantity == Quantity::waiting && (!base || !order.best->epoch || !all.baseline->epoch)) return std::nullopt;
+  return sentence_of(about(quantity), Comparing(all, quantity).statements(tested));
 }
 
 }  // namespace ripieno::report

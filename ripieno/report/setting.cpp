@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s", "transport.delay_ms",
                                 "lab.nodes",          "lab.mbit_s",       "lab.cpu",
-                                "lab.slow",           "simulated.gbit_s", "simulated.latency_us",
+                                "lab.slow",           "simulated.mbit_s", "simulated.latency_us",
                                 "simulated.image_us", "simulated.slow",   "simulated.slow_all",
                                 "batch.global",       "batch.per_worker", "data.train_samples",
                                 "data.test_samples",  "train.epochs",     "train.precision",
@@ -31,9 +31,7 @@ double given_number(const Run& run, const std::string& key) { return std::strtod
 /// Without nodes the lab's other keys have no effect.
 bool has_lab(const Run& run) { return given_number(run, "lab.nodes") > 0; }
 
-std::string bits_a_second(double mega) {
-  return mega >= 1000 ? format_short(mega / 1000) + " Gb/s" : format_short(mega) + " Mb/s";
-}
+std::string bits_a_second(double mega) { return format_short(mega) + " Mb/s"; }
 
 /// How ranks reached each other in a run without slowed links.
 std::string plain_link(const Run& run) {
@@ -43,7 +41,7 @@ std::string plain_link(const Run& run) {
   }
   ways.erase("");  // to itself
   const bool memory = ways.erase("shared memory") > 0;
-  if (memory && ways.empty()) return "one machine, shared memory";
+  if (memory && ways.empty()) return one_machine_link;
   std::string words = memory ? "shared memory" : "";
   for (const std::string& way : ways) words += (words.empty() ? "" : " and ") + way;
   return words;
@@ -53,7 +51,7 @@ std::string plain_link(const Run& run) {
 
 std::string link_of(const Run& run) {
   if (given(run, "transport.kind") == "\"simulated\"") {
-    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), " links, ",
+    return text(bits_a_second(given_number(run, "simulated.mbit_s")), " links, ",
                 format_short(given_number(run, "simulated.latency_us")), " µs, in virtual time");
   }
   const double nodes = given_number(run, "lab.nodes"), lab = given_number(run, "lab.mbit_s"),
@@ -73,7 +71,7 @@ std::string link_of(const Run& run) {
 
 std::string link_limits_of(const Run& run) {
   if (given(run, "transport.kind") == "\"simulated\"") {
-    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), ", ",
+    return text(bits_a_second(given_number(run, "simulated.mbit_s")), ", ",
                 format_short(given_number(run, "simulated.latency_us")), " µs");
   }
   std::string limits;
@@ -122,9 +120,7 @@ std::span<const char* const> setting_keys() { return keys; }
 std::string setting_value(const Run& run, const std::string& key) {
   const std::string value = given(run, key);
   if (value.empty()) return "";
-  if (key == "lab.mbit_s" || key == "transport.mbit_s")
-    return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
-  if (key == "simulated.gbit_s") return bits_a_second(1000 * given_number(run, key));
+  if (key.ends_with(".mbit_s")) return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
   const std::string word = value.starts_with('"') && value.size() > 1 ? value.substr(1, value.size() - 2) : value;
   const bool of_setting = std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
   return text(of_setting ? key.substr(key.find('.') + 1) : key, ' ', word);

@@ -11,10 +11,11 @@
 
 namespace ripieno::report {
 
-/// "two emulated machines, 100 Mb/s each"; "1 Gb/s, 50 µs, in virtual time"; "shared memory"; "" if unknown.
+inline constexpr const char* one_machine_link = "one machine, shared memory";
+/// "two emulated machines, 100 Mb/s each"; "1000 Mb/s, 50 µs, in virtual time"; "shared memory"; "" if unknown.
 std::string link_of(const Run& run);
 
-/// The links' limits: "1 Gb/s, 50 µs", "100 Mb/s"; "" if they have none or if unknown.
+/// The links' limits: "1000 Mb/s, 50 µs", "100 Mb/s"; "" if they have none or if unknown.
 std::string link_limits_of(const Run& run);
 /// "compute 0.1 times as slow", "compute [1, 2] times as slow" of ranks that differ; "" at their own speed.
 std::string slowness_of(const Run& run);

@@ -272,6 +272,8 @@ std::string to_json(const Summary& summary) {
   if (!summary.launcher.empty()) all["launcher"] = summary.launcher;
   if (summary.steps_left_out > 0) all["steps_left_out"] = summary.steps_left_out;
   if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
+  if (const auto& saved = summary.checkpoints)
+    all["checkpoints"] = {{"count", saved->count}, {"seconds", saved->seconds}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
   // A name that is not UTF-8 must not lose a run's results.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -322,6 +324,10 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   const JsonField closed_form = top.at("closed_form").at("payload_sent");
   if (!closed_form.is_null()) summary.closed_form_payload_sent = closed_form.count();
   for (const JsonField& one : top.at("ranks").items()) summary.ranks.push_back(read_rank(one));
+  if (top.has("checkpoints")) {
+    const JsonField saved = top.at("checkpoints");
+    summary.checkpoints = Checkpoints{saved.at("count").count(), saved.at("seconds").number()};
+  }
   if (top.has("not_finite")) summary.not_finite = read_not_finite(top.at("not_finite"));
   return summary;
 }

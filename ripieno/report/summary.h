@@ -38,6 +38,8 @@
 //     "evaluation": {"payload_sent": 1},  the same for evaluation alone; not in runs of earlier versions
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
+//     "checkpoints": {"count": 3, "seconds": 1.2},   that rank 0 saved on the way, and how long that took; not in runs
+//                                      of earlier versions
 //     "ranks": [{"rank": 0, "host": "node1",   where it ran; not in runs of earlier versions
 //                "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
 //                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server
@@ -101,6 +103,12 @@ struct NotFinite {
 /// "the training loss of rank 0 was nan at step 12, in epoch 1"
 std::string described(const NotFinite& found);
 
+/// Saved on the way, without the one at the end.
+struct Checkpoints {
+  std::uint64_t count = 0;
+  double seconds = 0;
+};
+
 struct RankSummary {
   int rank = 0;  ///< of a rank that died there is no summary
   std::optional<TestResult> test;
@@ -163,6 +171,7 @@ struct Summary {
   std::optional<std::uint64_t> closed_form_payload_sent;
   std::vector<RankSummary> ranks;
   std::optional<NotFinite> not_finite;
+  std::optional<Checkpoints> checkpoints;
   bool unfinished = false;  ///< made from the files of a run without a summary
 };
 

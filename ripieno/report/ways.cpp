@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "ripieno/core/error.h"
@@ -18,7 +19,7 @@ struct Measured {
 using OfRun = std::function<std::optional<Measured>(const Run&)>;
 
 std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
-  std::vector<std::pair<std::int64_t, double>> values;
+  std::vector<SeedNumber> values;
   std::optional<Source> source;
   for (const Run* run : cell.runs) {
     const auto number = of(*run);
@@ -27,8 +28,9 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
     if (!source) source = number->source;
   }
   if (values.empty()) return std::nullopt;
-  const auto seeds = by_seed(values);
-  return Estimate{mean(seeds), interval95(seeds), seeds.size(), *source};
+  const std::vector<SeedNumber> seeds = by_seed(values);
+  const std::vector<double> numbers = numbers_of(seeds);
+  return Estimate{mean(numbers), interval95(numbers), numbers.size(), *source, seeds};
 }
 
 /// A stage of the workers that lived to the end.
@@ -56,14 +58,36 @@ std::optional<StageOfWorkers> stage_of_workers(const Run& run, observe::Stage st
 
 }  // namespace
 
-bool told_apart(const Estimate& a, const Estimate& b, Tolerance tolerance) {
-  const double difference = std::abs(a.middle - b.middle);
-  if (a.seeds > 1 && b.seeds > 1) return difference > a.half + b.half;
-  // A single value beside a mean: half its prediction interval.
-  const Estimate& several = a.seeds > b.seeds ? a : b;
-  const double prediction = several.half * std::sqrt(static_cast<double>(several.seeds) + 1);
-  const double larger = std::max(std::abs(a.middle), std::abs(b.middle));
-  return difference > std::max({prediction, tolerance.relative * larger, tolerance.absolute});
+constexpr double least_seconds = 2;  // of samples: the system counts CPU in ticks of some 10 ms
+
+std::optional<double> used_by_others(const Run& run) {
+  struct Use {
+    double own = 0;                         // cores, by the run's ranks
+    double busy = 0, all = 0, seconds = 0;  // CPU seconds of the machine, in samples of one of them
+  };
+  std::map<std::string, Use> machines;
+  for (const Metrics& rank : run.ranks) {
+    if (!rank.start) continue;
+    Use& machine = machines[rank.start->host];
+    double own = 0, busy = 0, all = 0, seconds = 0;
+    for (const SampleLine& sample : rank.samples) {
+      own += sample.cpu_user + sample.cpu_system;
+      const double used = sample.machine_user + sample.machine_system + sample.machine_stolen;
+      busy += used;
+      all += used + sample.machine_idle;
+      seconds += sample.seconds;
+    }
+    if (seconds < least_seconds) continue;
+    machine.own += own / seconds;
+    if (seconds > machine.seconds) machine = {machine.own, busy, all, seconds};
+  }
+  std::optional<double> most;
+  for (const auto& [host, machine] : machines) {
+    if (machine.all <= 0) continue;
+    const double others = std::max(0.0, machine.busy - machine.own * machine.seconds) / machine.all;
+    most = std::max(most.value_or(0), others);
+  }
+  return most;
 }
 
 std::vector<double> training_seconds(const Run& run) {
@@ -81,8 +105,10 @@ std::vector<double> training_seconds(const Run& run) {
   return found;
 }
 
-std::vector<double> images_a_second(const Cell& cell) {
-  return seeds_of(cell, [](const Run& run) { return std::optional(run.summary.images_per_second); });
+Estimate images_a_second(const Cell& cell) {
+  return *estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    return Measured{run.summary.images_per_second, run.source({"images_per_second"})};
+  });
 }
 
 std::optional<Estimate> epoch_seconds(const Cell& cell) {

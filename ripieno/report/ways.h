@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ripieno/report/run.h"
+#include "ripieno/report/statistics.h"
 
 namespace ripieno::report {
 
@@ -12,26 +13,20 @@ struct Estimate {
   double middle = 0;  ///< the mean over seeds
   double half = 0;    ///< half the width of its 95 % interval (Student's t); 0 for one seed
   std::size_t seeds = 0;
-  Source source;  ///< in the cell's first run that has the number
+  Source source = {};                    ///< in the cell's first run that has the number
+  std::vector<SeedNumber> by_seed = {};  ///< each seed's number: the mean of its repeats
 };
 
-/// What may be chance where one of two numbers is of one seed, which has no interval.
-struct Tolerance {
-  double relative = 0;  ///< of the larger number
-  double absolute = 0;
-};
-
-/// Whether the numbers differ by more than chance: their intervals do not overlap. If one is of one seed: it is outside
-/// the interval in which the other's next seed would lie (95 %, Student's t), and they differ by more than the
-/// tolerance.
-bool told_apart(const Estimate& a, const Estimate& b, Tolerance tolerance);
+/// What part of a machine's CPU others than the run's ranks used beside them, from samples: of the machine where it was
+/// most, 0 to 1; nullopt without samples.
+std::optional<double> used_by_others(const Run& run);
 
 /// Seconds of training up to the end of each of rank 0's epochs, without evaluation; each epoch takes as long as on the
 /// slowest worker.
 std::vector<double> training_seconds(const Run& run);
 
-/// Images that all workers together train a second: a number per seed.
-std::vector<double> images_a_second(const Cell& cell);
+/// Images that all workers together train a second.
+Estimate images_a_second(const Cell& cell);
 /// Training seconds per epoch on the slowest worker, without evaluation.
 std::optional<Estimate> epoch_seconds(const Cell& cell);
 /// Seconds of an epoch in which workers waited for the exchange: the epoch's, times the part of all workers' own epochs

@@ -25,9 +25,24 @@ Alike::Alike(const StrategyInfo& info, const Plan& plan, Workplace workplace)
       averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
       optimiser_(workers_optimiser(plan, place_)) {}
 
+/// Within an epoch each rank has statistics of its own, also where a run is resumed there.
+Task<> Alike::start() {
+  if (plan_.is_resumed()) co_await compare({plan_.first_epoch, plan_.first_step});
+  if (plan_.first_step == 0) co_return co_await start_alike(place_.comm, place_.learner);
+  const auto own = numeric::copy_of(place_.learner.buffers());
+  co_await start_alike(place_.comm, place_.learner);
+  numeric::convert(place_.learner.buffers(), own->span());
+}
+
 void Alike::visit(StateVisitor& visitor) {
   optimiser_->visit(visitor);
   averager_->visit(visitor);
+}
+
+Task<> Alike::compare(Point point) {
+  std::vector<Held> held = held_by(place_.learner);
+  held.pop_back();  // buffers are each rank's own within an epoch
+  return compare_replicas(place_.comm, std::move(held), described(point));
 }
 
 Task<> Alike::average(std::size_t bucket, double weight) {
@@ -56,9 +71,9 @@ Task<> Alike::end_epoch(EpochEnd end, observe::EpochRecord* record) {
   }
   record->accuracy = score_.accuracy;
   record->loss = score_.loss;
-  record->parameters_hash = numeric::hash(place_.learner.parameters());
+  record->parameters_hash = parameters_hash_;
   mean_ = numeric::copy_of(buffers);
-  if (end.evaluates || buffers.count > 0) ++done_;  // there was an exchange
+  if (end.evaluates || buffers.count > 0 || !place_.loop) ++done_;  // there was an exchange
 }
 
 Task<> Alike::average_and_evaluate(EpochEnd end) {
@@ -69,6 +84,9 @@ Task<> Alike::average_and_evaluate(EpochEnd end) {
     score = co_await evaluate_together(place_.comm, place_.learner);
   }
   score_ = score;
+  const std::vector<Held> held = held_by(place_.learner);
+  parameters_hash_ = held[0].hash;
+  if (!place_.loop) co_await compare_replicas(place_.comm, held, described({end.epoch + 1, 0}));
 }
 
 Task<bool> Alike::recover(BrokenOff what) {

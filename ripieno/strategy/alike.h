@@ -4,6 +4,7 @@
 // commit   the optimiser's step on the averaged gradients, unless they overflowed under a loss scale; then everything
 //          that the averager and the learner have staged
 // epoch    the buffers (batch norm's statistics) become their mean over the ranks; all evaluate a share of the test set
+//          and compare what they hold, unless a user's loop does (loop/replica_check.h)
 // recover  a rank is ahead of another by one commit at most, since each commit needs every rank's part. A rank that is
 //          behind takes parameters, optimiser and loss scale from one that is ahead, and commits its own staged
 //          residuals and statistics. After the end of an epoch it takes the mean of the buffers and the score.
@@ -30,11 +31,13 @@ class Alike : public Strategy {
   /// Gradients are averaged bucket by bucket along the strategy's route.
   Alike(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
-  Task<> start() override { return start_alike(place_.comm, place_.learner); }
+  Task<> start() override;
   void commit(TrainingStep step) override;
   Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
   Task<> end_loop() override { return average_buffers(place_.comm, place_.learner); }
   Task<bool> recover(BrokenOff what) override;
+  bool is_complete() const override { return true; }
+  Task<> compare(Point point) override;
 
   /// Whether ranks exchange in this step: a rank that commits it then knows that all others have staged it.
   virtual bool exchanges(TrainingStep) const { return true; }
@@ -60,6 +63,7 @@ class Alike : public Strategy {
   std::int64_t done_ = 0;   // exchanges that this rank has committed: those of steps and those at ends of epochs
   std::int64_t taken_ = 1;  // whether the last step was: 0 after an overflow
   Score score_;             // of the last epoch
+  std::uint64_t parameters_hash_ = 0;
   std::unique_ptr<numeric::Numbers> mean_;  // of the last epoch's buffers
 };
 

@@ -27,7 +27,7 @@ Apart::Apart(const Plan& plan, Workplace workplace)
       consensus_buffers_(place_.learner.layout().buffers, place_.learner.layout().type) {}
 
 Task<> Apart::start() {
-  co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);
+  co_await start_apart(place_.comm, &place_.learner, plan_.is_resumed());
   numeric::convert(consensus_.span(), place_.learner.parameters());
   numeric::convert(consensus_buffers_.span(), place_.learner.buffers());
 }
@@ -43,11 +43,30 @@ Task<> Apart::end_epoch(EpochEnd end, observe::EpochRecord* record) {
     numeric::convert(learner.buffers(), buffers->span());
     if (error) std::rethrow_exception(error);
     score = {record->accuracy, record->loss};
-    ++done_;
   } else if (place_.loop) {  // which evaluates by itself, and wants the statistics
     co_await average_buffers(place_.comm, learner);
   }
+  const bool compares = !place_.loop && (end.evaluates || agreed().count > 0);
+  if (compares) co_await compare_at(end);
+  if (end.evaluates || compares) ++done_;  // there was an exchange
   score_ = score;
+}
+
+std::vector<Held> Apart::held_alike() {
+  std::vector<Held> held{{"frozen parameters", numeric::hash(place_.learner.frozen())}};
+  if (agreed().count > 0) held.push_back({"agreed weights", numeric::hash(agreed())});
+  return held;
+}
+
+Task<> Apart::compare(Point point) { return compare_replicas(place_.comm, held_alike(), described(point)); }
+
+Task<> Apart::compare_at(EpochEnd end) {
+  std::vector<Held> held = held_alike();
+  if (end.evaluates) {
+    held.push_back({"means of all parameters", numeric::hash(consensus_.span())});
+    held.push_back({"means of all buffers", numeric::hash(consensus_buffers_.span())});
+  }
+  co_await compare_replicas(place_.comm, held, described({end.epoch + 1, 0}));
 }
 
 Task<> Apart::evaluate(observe::EpochRecord* record) {
@@ -69,7 +88,7 @@ Task<> Apart::average_all() {
   const std::vector<NumberSpan> own{learner.parameters()};
   const std::vector<bool> alike = co_await are_alike(place_.comm, own, observe::Purpose::evaluate);
   if (!alike[0]) {
-    numeric::scale(learner.parameters(), 1.0 / place_.comm.size());
+    weigh(learner.parameters());
     co_await sum_up(place_.comm, learner.parameters());
   }
 }
@@ -82,6 +101,15 @@ void Apart::keep_consensus() {
 Task<> Apart::end_loop() {
   co_await average_all();
   keep_consensus();
+}
+
+Task<> Apart::conclude() {
+  Learner& learner = place_.learner;
+  const auto parameters = numeric::copy_of(learner.parameters()), buffers = numeric::copy_of(learner.buffers());
+  co_await average_all();
+  keep_consensus();
+  numeric::convert(learner.parameters(), parameters->span());
+  numeric::convert(learner.buffers(), buffers->span());
 }
 
 Task<bool> Apart::recover(BrokenOff what) {

@@ -67,6 +67,7 @@ class Ddp final : public Alike {
   }
 
   bool is_idle() const override { return in_flight_.empty(); }
+  Task<> land() override { return await_all(); }
 
   /// Which buckets of a pass are ready, and which have been started.
   struct Progress {

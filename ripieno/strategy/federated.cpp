@@ -46,6 +46,7 @@ class Federated final : public Strategy {
   }
 
   NumberSpan consensus() override { return global_.span(); }
+  Task<> conclude() override { return start(); }
 
   void visit(StateVisitor& visitor) override {
     own_steps_.visit(visitor);
@@ -77,7 +78,6 @@ class Federated final : public Strategy {
     const std::uint64_t before = std::min(plan_.max_steps, std::uint64_t{epoch} * steps);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, plan_.max_steps - before));
   }
-
   /// 1. Rounds are drawn as they come: a user's loop may have any number.
   const Round& round_of(std::uint32_t epoch) const { return round(epoch / length() - first_round()); }
   const Round& round(std::size_t number) const {
@@ -241,9 +241,8 @@ class Federated final : public Strategy {
   Task<> end_round(const Round* round, observe::EpochRecord* record) {
     Learner& learner = place_.learner;
     bool evaluates = false;
-    for (std::uint32_t epoch = round->first_epoch; epoch < round->end_epoch; ++epoch) {
+    for (std::uint32_t epoch = round->first_epoch; epoch < round->end_epoch; ++epoch)
       evaluates = evaluates || plan_.evaluates_after(epoch, round->end_epoch == end_);
-    }
     if (evaluates && round->has(rank()) && std::isnan(record->own_accuracy)) {
       const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
       const Evaluation own = co_await learner.evaluate(0, 1);
@@ -256,30 +255,30 @@ class Federated final : public Strategy {
     }
     Score score;
     if (evaluates) {
-      score = co_await evaluate_global();
+      score = co_await evaluate_global(record->epoch);
     } else if (place_.regroup) {
       co_await place_.comm.barrier();
     }
     commit_round(record, {score, numeric::hash(learner.parameters())});
   }
 
-  Task<Score> evaluate_global() {
+  Task<Score> evaluate_global(std::uint32_t epoch) {
     const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
-    const NumberSpan buffers = place_.learner.buffers();
-    const auto own_statistics = numeric::copy_of(buffers);
+    const auto own_statistics = numeric::copy_of(place_.learner.buffers());
     Score score;
-    const std::exception_ptr error = co_await error_of(share_and_evaluate(&score));
-    if (statistics_are(Statistics::local)) numeric::convert(buffers, own_statistics->span());
+    const std::exception_ptr error = co_await error_of(share_and_evaluate(epoch, &score));
+    if (statistics_are(Statistics::local)) numeric::convert(place_.learner.buffers(), own_statistics->span());
     if (error) std::rethrow_exception(error);
     co_return score;
   }
 
-  Task<> share_and_evaluate(Score* score) {
+  Task<> share_and_evaluate(std::uint32_t epoch, Score* score) {
     const collective::ExecuteOptions options{layout_.type, observe::Purpose::evaluate};
     co_await collective::broadcast(place_.comm, place_.learner.parameters(), options);
     co_await collective::broadcast(place_.comm, place_.learner.buffers(), options);
     numeric::convert(global_.span(), place_.learner.parameters());
     *score = co_await evaluate_together(place_.comm, place_.learner);
+    if (!place_.loop) co_await compare_replicas(place_.comm, held_by(place_.learner), described({epoch + 1, 0}));
   }
 
   /// The end of a round, as all ranks record it.

@@ -92,6 +92,10 @@ class Learner {
   /// Samples in this worker's epoch: all workers' where they take steps together, else those of its own shard.
   virtual std::uint32_t samples_per_epoch() const = 0;
 
+  /// The samples that this worker itself takes in an epoch, by which its statistics count beside other workers'. Only
+  /// their ratio matters.
+  virtual double own_samples() const { return 1; }
+
   /// Starts a pass; one at a time. It goes on by itself, announcing buckets as they become ready.
   virtual Task<std::unique_ptr<Pass>> begin(data::BatchId batch, Weighting weighting) = 0;
 

@@ -43,6 +43,10 @@ class LocalSgd final : public Apart {
   /// Samples since a fragment's last exchange.
   struct FragmentSamples {
     std::int64_t samples = 0, global_samples = 0;
+    /// This worker's part of them. Without any, all have the fragment from the same exchange.
+    double part(int workers) const {
+      return global_samples > 0 ? static_cast<double>(samples) / static_cast<double>(global_samples) : 1.0 / workers;
+    }
   };
 
   /// A fragment's exchange in flight.
@@ -57,7 +61,7 @@ class LocalSgd final : public Apart {
 
   Task<> start() override {
     co_await Apart::start();  // 1
-    if (plan_.first_epoch == 0) numeric::convert(agreed_.span(), place_.learner.parameters());
+    if (!plan_.is_resumed()) numeric::convert(agreed_.span(), place_.learner.parameters());
   }
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
@@ -108,8 +112,7 @@ class LocalSgd final : public Apart {
   void begin_exchange(std::size_t fragment, std::uint64_t step) {
     if (plan_.local.delay > 0)
       numeric::convert(at_start_[fragment].span(), part(place_.learner.parameters(), fragment));
-    const auto [samples, global_samples] = std::exchange(fragment_samples_[fragment], {});
-    const double weight = static_cast<double>(samples) / static_cast<double>(global_samples);
+    const double weight = std::exchange(fragment_samples_[fragment], {}).part(place_.comm.size());
     in_flight_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
     launch(in_flight_.back());
   }
@@ -184,6 +187,13 @@ class LocalSgd final : public Apart {
     co_return false;
   }
 
+  /// As an exchange would weight them now.
+  void weigh(NumberSpan parameters) const override {
+    for (std::size_t f = 0; f < fragments_.size(); ++f)
+      numeric::scale(part(parameters, f), fragment_samples_[f].part(place_.comm.size()));
+  }
+
+  NumberSpan agreed() override { return agreed_.span(); }
   const Layout& layout() const { return place_.learner.layout(); }
   NumberSpan part(NumberSpan whole, std::size_t fragment) const {
     return whole.slice(fragments_[fragment].begin, fragments_[fragment].end);

@@ -21,9 +21,10 @@
 // keeps a part a of its distance from v, and a part 1 - a of what the worker learnt meanwhile is dropped. Here nothing
 // is dropped: the next exchange sends all of it, once.
 //
-// Between exchanges workers differ: the consensus is the mean of their parameters, which is v if the last step
-// exchanged the whole model without delay. There is no extra exchange at the plan's end.
-// A user's loop (Workplace::loop) that ends waits for what is in flight, and the consensus is the mean as it is then.
+// Between exchanges workers differ: the consensus is the mean of their parameters, weighted as in 3 by the samples
+// since each fragment's last exchange; it is v if the last step exchanged the whole model without delay. There is no
+// extra exchange, and no outer step, at the plan's end. A user's loop (Workplace::loop) that ends waits for what is in
+// flight, and the consensus is the mean as it is then.
 //
 // With k = 1, F = 1, no delay and plain SGD, local-sgd takes the steps of one worker with the whole batch.
 // Rounds: F in k steps. Bytes sent: for every exchange of a fragment, those of one average on the route with the codec

@@ -4,7 +4,9 @@
 //
 //   fedavg, local-sgd  sgd, rate 1, no momentum: w <- w + average
 //   fedavgm            sgd with momentum, rate 1: m <- momentum * m - average;  w <- w - rate * m
-//   fedadam            adam (optim/adam.h, with its corrections of the first steps' bias), rate 0.01
+//   fedadam            adam (optim/adam.h), rate 0.01. Its corrections of the first steps' bias are not the paper's,
+//                      whose second moment starts at epsilon^2 instead: the first round's step is 1 (|d| far above
+//                      epsilon) to 20 times (far below) the paper's
 //   diloco             sgd with Nesterov momentum, rate 0.7
 //
 // OuterOptions holds the momentum, the betas and epsilon, and a rate other than the strategy's own.

@@ -5,19 +5,15 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/numeric/elementwise.h"
-#include "ripieno/strategy/alike.h"
+#include "ripieno/strategy/apart.h"
 #include "ripieno/strategy/key_shards.h"
+#include "ripieno/strategy/pauses.h"
 #include "ripieno/strategy/shard_link.h"
 #include "ripieno/strategy/shard_snapshots.h"
 #include "ripieno/strategy/trainer.h"
 
 namespace ripieno::strategy {
 namespace {
-
-ShardLinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
-  const std::size_t buffers = shard == 0 ? layout.buffers : 0;
-  return {plan.exchange.codec, plan.seed, worker, shard, shards.size(shard), buffers, layout.type};
-}
 
 class ParameterServer final : public Strategy {
  public:
@@ -161,8 +157,7 @@ class ParameterServer final : public Strategy {
   /// 1
   Task<> start() override {
     const int rank = place_.comm.rank();
-    if (resumed() && rank == 0) numeric::convert(place_.learner.buffers(), shard_->buffers());
-    co_await start_alike(place_.comm, place_.learner);
+    co_await start_apart(place_.comm, &place_.learner, resumed());  // workers have statistics of their own
 
     struct Sizes {
       std::uint32_t samples, steps;
@@ -180,11 +175,17 @@ class ParameterServer final : public Strategy {
       keys_.gather(rank, shard_->weights(), place_.learner.parameters());
       if (rank == 0) numeric::convert(shard_->buffers(), place_.learner.buffers());
     }
-    if (pace_ == Pace::together && worker_ < 0 && place_.checkpoint) {
+    if (pace_ == Pace::together && worker_ < 0) {
       shard_->on_epoch = [this](std::uint32_t epoch) {
-        const bool early = plan_.max_steps > 0 && (epoch + 1) * std::uint64_t{work_.steps[0]} >= plan_.max_steps;
-        if (!early) place_.checkpoint(epoch);
+        if (plan_.max_steps > 0 && (epoch + 1) * std::uint64_t{work_.steps[0]} >= plan_.max_steps) return;
+        if (place_.checkpoint) place_.checkpoint(epoch);
+        if (!place_.pauses) return;
+        epoch + 1 < plan_.epochs ? place_.pauses->pass({epoch + 1, 0}, {epoch + 2, 0}) : place_.pauses->leave();
       };
+      if (place_.pauses) {
+        place_.pauses->pass({plan_.first_epoch, 0}, {plan_.first_epoch + 1, 0});
+        shard_->before_update = [this] { return place_.pauses->agreed(); };
+      }
     }
     shard_->begin(work_, rank == 0 && worker_ < 0);
   }
@@ -252,6 +253,9 @@ class ParameterServer final : public Strategy {
   }
   bool records_epochs() const override { return !beside_shard_0(); }
   bool can_save_after(EpochEnd end) const override { return pace_ == Pace::together && !end.early; }
+  Task<> land() override {
+    if (shard_) co_await shard_->all_answered();
+  }
 
   double weight(BatchSize size) const {
     if (pace_ == Pace::together) return size.share();
@@ -337,6 +341,20 @@ class ParameterServer final : public Strategy {
     co_await collective::broadcast(place_.comm, place_.learner.buffers(), options);
   }
 
+  /// The shards' states are of the end of an epoch; where rank 0 is no worker, its learner's is none of it.
+  Task<> conclude() override {
+    Learner& learner = place_.learner;
+    for (int s = 0; s < keys_.count(); ++s) {
+      numeric::Numbers weights(keys_.size(s), layout_.type, numeric::memory_like(learner.parameters()));
+      if (s == place_.comm.rank()) numeric::convert(weights.span(), shard_->weights());
+      collective::ExecuteOptions options{layout_.type, observe::Purpose::evaluate};
+      options.root = s;
+      co_await collective::broadcast(place_.comm, weights.span(), options);
+      keys_.scatter(s, learner.parameters(), weights.span());
+    }
+    if (place_.comm.rank() == 0) numeric::convert(learner.buffers(), shard_->buffers());
+  }
+
   Pace pace_;
   const Layout& layout_;
   int servers_, worker_;          // the number of ranks that only serve; this worker's index, or -1 on such a rank
@@ -368,26 +386,6 @@ std::unique_ptr<Strategy> make_ps_async(const StrategyInfo& info, const Plan& pl
 }
 std::unique_ptr<Strategy> make_ps_ssp(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
   return std::make_unique<ParameterServer>(Pace::bounded, info, plan, std::move(workplace));
-}
-
-std::optional<std::uint64_t> ps_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                           const Workload& work, int rank) {
-  const KeyShards keys(layout, plan.servers.count);
-  const int worker = info.worker(plan, rank);
-  std::uint64_t bytes = 0;
-  for (int s = 0; s < keys.count() && worker >= 0; ++s) {  // as a worker, to the shards on other ranks
-    if (s == rank) continue;
-    const auto push = push_bytes(link_options(plan, layout, keys, worker, s));
-    if (!push) return std::nullopt;
-    bytes += *push * work.steps[worker];
-  }
-  if (rank < keys.count()) {  // as a shard, to the workers on other ranks
-    const std::uint64_t pull = pull_bytes(link_options(plan, layout, keys, 0, rank));
-    for (std::size_t w = 0; w < work.steps.size(); ++w) {
-      if (static_cast<int>(w) != worker) bytes += pull * work.steps[w];
-    }
-  }
-  return bytes * work.epochs;
 }
 
 }  // namespace ripieno::strategy

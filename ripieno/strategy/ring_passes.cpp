@@ -75,6 +75,8 @@ class FullRing final : public Apart {
     exchanged();
   }
 
+  NumberSpan agreed() override { return before_.span(); }
+
   /// All ranks hold the same v.
   Task<bool> hand_over(int from, bool behind, BrokenOff) override {
     const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) { visitor.span("v", before_.span()); };

@@ -28,6 +28,7 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
       learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
       sum_(pace == Pace::together ? numbers : 0, type, numeric::memory_like(place.learner.parameters())),
       round_(std::make_shared<Event>(runtime_)),
+      answered_(std::make_shared<Event>(runtime_)),
       snapshots_(runtime_) {}
 
 void ServerShard::begin(const WorkersWork& work, bool records) {
@@ -73,8 +74,11 @@ Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradie
 Task<std::uint64_t> ServerShard::meet(int worker, Arrival arrival) {
   if (error_) std::rethrow_exception(error_);
   arrived_[worker] = arrival;
-  if (++arrivals_ < static_cast<int>(arrived_.size())) {
-    const auto round = round_;
+  const auto round = round_;
+  const bool is_last = ++arrivals_ == static_cast<int>(arrived_.size());
+  if (is_last) end_round();  // of which an interruption may have kept answers from being counted
+  if (is_last && before_update) co_await before_update();
+  if (!is_last || round != round_) {  // the round may have been interrupted meanwhile
     co_await round->wait();
   } else {
     arrivals_ = 0;
@@ -93,13 +97,17 @@ void ServerShard::average_arrivals() {
   }
   all.loss /= static_cast<double>(all.samples);
   for (std::size_t i = 0; i < arrived_.size(); ++i) {  // in worker order: the same bits every time
-    (i == 0 ? numeric::convert : numeric::add)(sum_.span(), arrived_[i].gradient);
-    (i == 0 ? numeric::convert : numeric::add)(buffers_.span(), arrived_[i].buffers);
+    const auto take = i == 0 ? numeric::convert : numeric::add;
+    const double samples = arrived_[i].push.samples, workers = static_cast<double>(arrived_.size());
+    const auto buffers = numeric::copy_of(arrived_[i].buffers);  // they may be the learner's own
+    numeric::scale(buffers->span(), all.samples > 0 ? samples / all.samples : 1 / workers);
+    take(sum_.span(), arrived_[i].gradient);
+    take(buffers_.span(), buffers->span());
   }
-  if (arrived_.size() > 1) numeric::scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
   for (std::int64_t& clock : clocks_) ++clock;
   round_applied_ = all.finite;
   all.step = arrived_[0].push.step;
+  for (std::size_t i = 0; i < arrived_.size(); ++i) owed_.insert(static_cast<int>(i));
   const double rate = update(static_cast<int>(arrived_.size()) - 1, all, sum_.span());
   record(all, rate, {});
   advance(1);
@@ -125,6 +133,21 @@ void ServerShard::wake_waiting() {
       std::exchange(waiting_[other], nullptr)->set();
     }
   }
+}
+
+void ServerShard::answered(int worker) {
+  if (owed_.erase(worker) > 0 && owed_.empty()) end_round();
+}
+
+void ServerShard::end_round() {
+  owed_.clear();
+  std::exchange(answered_, std::make_shared<Event>(runtime_))->set();
+  if (const auto epoch = std::exchange(ended_epoch_, std::nullopt); epoch && on_epoch) on_epoch(*epoch);
+}
+
+Task<> ServerShard::all_answered() {
+  const auto answered = answered_;
+  if (!owed_.empty()) co_await answered->wait();
 }
 
 void ServerShard::end_worker(int worker) {
@@ -173,7 +196,7 @@ void ServerShard::advance(double by) {
   while (done_ >= (epochs_seen_ + 1) * per_epoch_) {
     const std::uint32_t epoch = epochs_seen_++;
     if (plan_.evaluates_after(epoch, epoch + 1 == plan_.epochs)) snapshot(epoch);
-    if (on_epoch) on_epoch(epoch);
+    ended_epoch_ = epoch;
   }
 }
 
@@ -193,6 +216,7 @@ void ServerShard::end_where_all_have() {
 void ServerShard::interrupt(std::exception_ptr error) {
   arrivals_ = 0;
   std::exchange(round_, std::make_shared<Event>(runtime_))->fail(error);
+  std::exchange(answered_, std::make_shared<Event>(runtime_))->fail(error);
   for (auto& event : waiting_) {
     if (event) std::exchange(event, nullptr)->fail(error);
   }

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "ripieno/core/async.h"
@@ -72,6 +74,11 @@ class ServerShard {
   /// worker's next.
   Task<ShardAnswer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
+  /// The worker has the answer to its last push.
+  void answered(int worker);
+  /// Pace::together: returns when all workers have been answered, so that nothing of the last round is under way.
+  Task<> all_answered();
+
   /// The worker makes no more pushes: its loop has ended.
   void end_worker(int worker);
 
@@ -79,8 +86,10 @@ class ServerShard {
   Queue<Snapshot>& snapshots() { return snapshots_; }
   /// If set, called with each update before it changes the weights.
   std::function<void(const Applied&)> on_applied;
-  /// If set, called after each epoch.
+  /// Pace::together: if set, called after each epoch, when all workers have been answered.
   std::function<void(std::uint32_t epoch)> on_epoch;
+  /// Pace::together: if set, awaited before each update.
+  std::function<Task<>()> before_update;
 
   /// All waiting calls throw the error. Pushes of an unfinished round are forgotten; workers may push them again.
   void interrupt(std::exception_ptr error);
@@ -98,6 +107,7 @@ class ServerShard {
 
   Task<std::uint64_t> meet(int worker, Arrival arrival);
   void average_arrivals();
+  void end_round();
   ShardAnswer apply(int worker, const Arrival& arrival);
   Task<> wait_turn(int worker);
   std::int64_t lead(int worker) const;
@@ -134,6 +144,9 @@ class ServerShard {
   std::uint64_t round_applied_ = 0;
   numeric::Numbers sum_;
   std::shared_ptr<Event> round_;
+  std::set<int> owed_;  // the workers that have not been answered in the last round
+  std::shared_ptr<Event> answered_;
+  std::optional<std::uint32_t> ended_epoch_;  // with that round
 
   double per_epoch_ = 0, done_ = 0;  // in rounds (Pace::together), else in samples
   double snapshot_at_ = -1;

@@ -34,6 +34,11 @@ collective::EncodedStream stream_of(const ShardLinkOptions& options) {
 
 }  // namespace
 
+ShardLinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
+  const std::size_t buffers = shard == 0 ? layout.buffers : 0;
+  return {plan.exchange.codec, plan.seed, worker, shard, shards.size(shard), buffers, layout.type};
+}
+
 DType pull_type(const codec::CodecOptions& codec, DType type) {
   return codec::find_codec(codec.name).kind == codec::CodecKind::wire ? codec::find_wire_format(codec.name).type(type)
                                                                       : type;
@@ -71,6 +76,7 @@ Task<ShardAnswer> ShardLink::exchange(Push push, NumberSpan buffers) {
   const NumberSpan kept = buffers.slice(0, options_.buffers);
   if (local_) {
     const ShardAnswer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
+    local_->answered(options_.worker);
     numeric::round_through(numbers(), pull_type(options_.codec, options_.type));
     co_return answer;
   }
@@ -129,6 +135,7 @@ Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int
     co_await endpoint->send(peer, control<ShardAnswer>("pull", options.down), reply);
     co_await collective::send_numbers(endpoint, peer, weights_message(options, observe::Purpose::exchange),
                                       numbers.span());
+    shard->answered(options.worker);
   }
 }
 

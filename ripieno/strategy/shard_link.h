@@ -11,6 +11,7 @@
 
 #include "ripieno/collective/encoded.h"
 #include "ripieno/numeric/numbers.h"
+#include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/server_shard.h"
 
 namespace ripieno::strategy {
@@ -27,6 +28,9 @@ struct ShardLinkOptions {
   /// between them.
   transport::Channel up = {}, down = {};
 };
+
+/// The channels are to be added.
+ShardLinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard);
 
 /// The type in which weights are pulled.
 DType pull_type(const codec::CodecOptions& codec, DType type);

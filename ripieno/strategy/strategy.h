@@ -13,9 +13,11 @@
 // exchanges derive from Apart (apart.h).
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ripieno/collective/averager.h"
@@ -74,10 +76,19 @@ struct OuterOptions {
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-3;  ///< fedadam
 };
 
+/// A point of training: before this step of this epoch, both counted from 0.
+struct Point {
+  std::uint32_t epoch = 0, step = 0;
+  auto operator<=>(const Point&) const = default;
+};
+/// "after 3 epochs", "after 3 epochs and 12 steps", "after 12 steps".
+std::string described(Point point);
+
 /// The options of training, and of each family of strategies.
 struct Plan {
   std::uint32_t epochs = 1;
-  std::uint32_t first_epoch = 0;     ///< > 0 in a resumed run
+  std::uint32_t first_epoch = 0;     ///< > 0 in a run that is resumed after so many epochs, and
+  std::uint32_t first_step = 0;      ///< so many steps of the next; see is_resumed()
   std::uint64_t max_steps = 0;       ///< ends training after that many steps of a worker; 0: no limit
   std::uint32_t evaluate_every = 1;  ///< epochs; the last is always evaluated
   std::uint64_t seed = 0;            ///< of partners, clients and random rounding
@@ -91,6 +102,7 @@ struct Plan {
   OuterOptions outer;
   int passes = 1;  ///< accumulate: batches per exchange; ring-passes: predecessors; >= 1
 
+  bool is_resumed() const { return first_epoch > 0 || first_step > 0; }
   /// Whether the plan wants an evaluation after this epoch.
   bool evaluates_after(std::uint32_t epoch, bool last) const {
     return last || (evaluate_every > 0 && (epoch + 1) % evaluate_every == 0);
@@ -111,6 +123,8 @@ class UsersLoop {
   virtual double rate() const = 0;
 };
 
+class Pauses;
+
 /// What a strategy works with on one rank. All of it outlives the strategy.
 struct Workplace {
   collective::Communicator comm;
@@ -124,6 +138,7 @@ struct Workplace {
   UsersLoop* loop = nullptr;  ///< null: the plan decides
   /// If set, called after every loss with the communicator of the ranks that go on.
   std::function<void(const collective::Communicator& alive)> goes_on_with = {};
+  Pauses* pauses = nullptr;  ///< pauses.h; null: training never pauses
 };
 
 /// One step of one rank.
@@ -160,7 +175,8 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  /// Trains to the plan's end, once (trainer.h). Every rank of the communicator calls it.
+  /// Trains to the plan's end, once (trainer.h), or throws Stopped (pauses.h). Every rank of the communicator calls it.
+  /// In a resumed run with nothing left to train it makes the consensus anew.
   Task<> run();
 
   /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them, among them rank 0.
@@ -197,10 +213,20 @@ class Strategy {
   virtual bool records_epochs() const { return true; }
   /// Whether the state after this epoch is complete, so that a run can resume from it.
   virtual bool can_save_after(EpochEnd end) const { return !end.early; }
+  /// Within an epoch, between two steps: whether the state that visit() shows is complete, once what is in flight has
+  /// landed. The same on all ranks that have taken as many steps.
+  virtual bool is_complete() const { return false; }
+  /// Waits for what is in flight between two steps where is_complete(), and changes nothing else.
+  virtual Task<> land() { co_return; }
+  /// Then, before that is saved: Error(mismatch), the same on all ranks, if what they must hold alike differs.
+  virtual Task<> compare(Point) { co_return; }
   /// This rank has trained to the end, and no other rank needs it to recover.
   virtual void trained() {}
   /// Called when all have trained and services have ended.
   virtual Task<> finish() { co_return; }
+  /// Called instead of all else, if a resumed run has nothing left to train: makes the consensus from
+  /// what the ranks have loaded.
+  virtual Task<> conclude() { co_return; }
 
   /// After an abort: takes channels from the fresh communicator.
   virtual void regrouped() {}

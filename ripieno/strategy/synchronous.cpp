@@ -66,6 +66,8 @@ class Accumulate final : public Synchronous {
     passes_ = 0;
   }
 
+  bool is_complete() const override { return passes_ == 0; }  // the sum is in no checkpoint
+
   bool exchanges(TrainingStep step) const override { return passes_ + 1 == plan_.passes || step.ends_epoch; }
 
   numeric::Numbers sum_;             // of the gradients since the last exchange

@@ -4,8 +4,20 @@
 #include <cmath>
 
 #include "ripieno/core/async.h"
+#include "ripieno/strategy/pauses.h"
 
 namespace ripieno::strategy {
+namespace {
+
+std::string count_of(std::uint32_t count, const char* what) { return text(count, ' ', what, count == 1 ? "" : "s"); }
+
+}  // namespace
+
+std::string described(Point point) {
+  const std::string epochs = count_of(point.epoch, "epoch"), steps = count_of(point.step, "step");
+  if (point.step == 0) return "after " + epochs;
+  return point.epoch == 0 ? "after " + steps : text("after ", epochs, " and ", steps);
+}
 
 Task<> Strategy::run() {
   Trainer trainer(*this);
@@ -38,7 +50,12 @@ Trainer::Trainer(Strategy& strategy)
       learning_rate_(plan_.learning_rate, plan_.epochs, plan_.rate_scale) {}
 
 Task<> Trainer::run() {
+  if (plan_.is_resumed() && plan_.first_epoch >= plan_.epochs) {
+    co_await strategy_.conclude();
+    co_return;
+  }
   co_await strategy_.start();
+  if (place_.pauses) place_.pauses->open();
   place_.recorder.begin();
   std::vector<Task<>> tasks = strategy_.services();
   tasks.push_back(train());
@@ -53,12 +70,16 @@ Task<> Trainer::train() {
   const Act begin_training = [this] { return strategy_.begin_training(); };
   co_await retake(begin_training, no_step);
   const std::uint32_t end = strategy_.epochs_end();
+  bool is_complete = plan_.is_resumed();
   for (std::uint32_t epoch = plan_.first_epoch; epoch < end; ++epoch) {
+    const std::uint32_t first = epoch == plan_.first_epoch ? plan_.first_step : 0, steps = strategy_.steps_in(epoch);
+    const auto after = [&](std::uint32_t k) { return k + 1 < steps ? Point{epoch, k + 1} : Point{epoch + 1, 0}; };
+    co_await pause({epoch, first}, after(first), is_complete);
     const Act begin = [this, epoch] { return strategy_.begin_epoch(epoch); };
     co_await retake(begin, no_step);
-    const std::uint32_t steps = strategy_.steps_in(epoch);
     bool goes_on = true;
-    for (std::uint32_t k = 0; k < steps && goes_on; ++k) {
+    for (std::uint32_t k = first; k < steps && goes_on; ++k) {
+      if (k > first) co_await pause({epoch, k}, after(k), strategy_.is_complete());
       if (place_.loop) goes_on = co_await place_.loop->has_next();
       if (goes_on) co_await take(step_at(epoch, k, steps));
     }
@@ -68,12 +89,32 @@ Task<> Trainer::train() {
       break;
     }
     co_await end_epoch(end_of(epoch));
+    is_complete = strategy_.can_save_after(end_of(epoch));
   }
+  if (place_.pauses && end > plan_.first_epoch) place_.pauses->leave();
   if (place_.regroup) {
     Task<> leaving = leave();
     co_await loss_in(std::move(leaving));  // if those have gone who could regroup, nobody needs this rank either
   }
   strategy_.trained();
+}
+
+/// Saves, or ends training, if all ranks do so here.
+Task<> Trainer::pause(Point here, Point next, bool is_complete) {
+  if (!place_.pauses) co_return;
+  for (;;) {
+    const auto wish = co_await place_.pauses->reach(here, next, is_complete);
+    if (!wish) co_return;
+    co_await strategy_.land();
+    Task<> comparing = strategy_.compare(here);
+    const std::exception_ptr loss = co_await loss_in(std::move(comparing));
+    const BrokenOff no_step;
+    if (loss) co_await recover(loss, no_step);  // it is not compared again: others may have done so, and gone on
+    place_.pauses->save(here);
+    if (wish->signal == 0) continue;
+    co_await place_.pauses->all_have_saved();
+    throw Stopped(wish->signal);
+  }
 }
 
 Task<> Trainer::leave() {

@@ -1,7 +1,7 @@
 // The trainer: the training loop that every computing rank runs, whatever the strategy.
 //
 //   start, then for each epoch: begin_epoch; for each of its steps: attempt, commit, record; end_epoch, record,
-//   checkpoint
+//   checkpoint. Before each step it may pause (pauses.h)
 //
 // A user's loop (Workplace::loop) is asked before each step whether there is one; end_loop comes after its last.
 //
@@ -28,6 +28,7 @@ class Trainer {
   Task<> leave();
   Task<> take(TrainingStep step);
   Task<> end_epoch(EpochEnd end);
+  Task<> pause(Point here, Point next, bool is_complete);
 
   /// Runs an act until it is done; true if recovering completed it rather than the act itself.
   Task<bool> retake(Act act, BrokenOff what);

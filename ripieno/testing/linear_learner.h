@@ -40,6 +40,9 @@ class LinearLearner final : public strategy::Learner {
   NumberSpan buffers() override { return NumberSpan(buffers_); }
   std::uint32_t steps_per_epoch() const override { return sampler_.steps(); }
   std::uint32_t samples_per_epoch() const override { return sampler_.samples(); }
+  double own_samples() const override {
+    return sampler_.samples_of_all()[static_cast<std::size_t>(options_.sampler.worker)];
+  }
   Gates& gates() override { return gates_; }
   optim::LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
   Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId id, strategy::Weighting weighting) override;

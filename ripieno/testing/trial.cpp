@@ -38,11 +38,18 @@ void Trial::make() {
       if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs)
         interruptions->has_trained(rank);
     };
-    std::function<void(std::uint32_t)> save;
-    if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
+    std::function<void(std::uint32_t)> at_epochs;
+    if (checkpoint) at_epochs = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
     const collective::Communicator comm = cluster.comm(rank).on_nodes(per_node);
-    strategy::Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
+    strategy::Workplace place{comm, *learners[rank], *recorders[rank], at_epochs, nullptr};
     if (interruptions) interruptions->let(rank, place);
+    if (save) {
+      const auto save_here = [this, rank](strategy::Point point) { save(rank, point); };
+      const strategy::Point first{this->plan.first_epoch, this->plan.first_step};
+      pauses.push_back(std::make_unique<strategy::Pauses>(comm, first, save_here));
+      place.pauses = pauses.back().get();
+      if (!interruptions) place.goes_on_with = [its = place.pauses](const auto& alive) { its->go_on_with(alive); };
+    }
     if (interruptions && info.worker(plan, rank) < 0) interruptions->has_trained(rank);
     strategies.push_back(strategy::make_strategy(info, plan, std::move(place)));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/strategy/pauses.h"
 #include "ripieno/strategy/registry.h"
 #include "ripieno/testing/interruptions.h"
 #include "ripieno/testing/linear_learner.h"
@@ -51,9 +52,11 @@ struct Trial {
   std::vector<LinearOptions> options;  ///< of each rank; may be changed before make()
   std::vector<std::unique_ptr<LinearLearner>> learners;
   std::vector<std::unique_ptr<observe::Recorder>> recorders;
+  std::vector<std::unique_ptr<strategy::Pauses>> pauses;  ///< of each rank, if `save` is set
   std::vector<std::unique_ptr<strategy::Strategy>> strategies;
   std::function<void(int rank, const observe::StepRecord&)> on_step;
   std::function<void(int rank, std::uint32_t epoch)> checkpoint;  ///< Workplace::checkpoint, where set before make()
+  std::function<void(int rank, strategy::Point)> save;  ///< at pauses, which there are where it is set before make()
   Duration took{0};
   std::optional<Interruptions> interruptions;
 };

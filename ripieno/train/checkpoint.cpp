@@ -174,14 +174,16 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
   return tensors;
 }
 
-std::int64_t load_first_number(const std::filesystem::path& path) {
+std::vector<std::int64_t> load_first_numbers(const std::filesystem::path& path, std::size_t count) {
   try {
     caffe2::serialize::PyTorchStreamReader reader(path.string());
-    const auto [data, bytes] = reader.getRecord("data/0");
-    std::int64_t number = 0;
-    if (bytes != sizeof number) fail(ErrorKind::data, "its first tensor has ", bytes, " bytes");
-    std::memcpy(&number, data.get(), sizeof number);
-    return number;
+    std::vector<std::int64_t> numbers(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto [data, bytes] = reader.getRecord(text("data/", i));
+      if (bytes != sizeof numbers[i]) fail(ErrorKind::data, "its tensor ", i, " has ", bytes, " bytes");
+      std::memcpy(&numbers[i], data.get(), bytes);
+    }
+    return numbers;
   } catch (const std::exception& error) {
     fail_damaged(path, error);
   }

@@ -20,8 +20,8 @@ void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors
 /// holds something else.
 NamedTensors load_tensors(const std::filesystem::path& path);
 
-/// The file's first tensor, one integer, without reading the others. Throws as load_tensors().
-std::int64_t load_first_number(const std::filesystem::path& path);
+/// The file's first tensors, so many, one integer each, without reading the others. Throws as load_tensors().
+std::vector<std::int64_t> load_first_numbers(const std::filesystem::path& path, std::size_t count);
 
 /// Parameters and buffers under their names in the module, as in Python's state_dict().
 NamedTensors state_dict(const torch::nn::Module& module);

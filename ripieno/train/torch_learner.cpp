@@ -162,6 +162,9 @@ NumberSpan TorchLearner::buffers() { return state_->shown(state_->host->buffers(
 NumberSpan TorchLearner::frozen() { return state_->host->frozen(); }
 std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps(); }
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }
+double TorchLearner::own_samples() const {
+  return sampler().samples_of_all()[static_cast<std::size_t>(sampler().options().worker)];
+}
 
 Gates& TorchLearner::gates() { return *state_->gates; }
 optim::LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->loss_scale : nullptr; }

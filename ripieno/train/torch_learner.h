@@ -69,6 +69,7 @@ class TorchLearner final : public strategy::Learner {
   NumberSpan frozen() override;
   std::uint32_t steps_per_epoch() const override;
   std::uint32_t samples_per_epoch() const override;
+  double own_samples() const override;
   Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override;
   Gates& gates() override;
   optim::LossScale* loss_scale() override;

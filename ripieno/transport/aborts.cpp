@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ripieno/transport/inquiry.h"
+
 namespace ripieno::transport {
 namespace {
 
@@ -50,6 +52,10 @@ void Aborts::end(Scope scope, std::exception_ptr error) {
 }
 
 void Aborts::hear(Scope scope, int peer, int origin, std::string_view reason) {
+  if (scope == notes_scope) {
+    if (const auto inquiry = inquiry_.lock()) inquiry->hear(peer, reason);
+    return;
+  }
   if (!find(scope)) end({scope, gave_up(rank_, origin, reason), origin, std::string(reason.substr(0, most_reason))});
   ended_.at(scope).know.insert(peer);
 }

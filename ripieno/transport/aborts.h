@@ -1,9 +1,11 @@
 // Records which scopes of an endpoint have ended (Endpoint::abort), and why. The endpoint's links and engine share it.
+// Notes of an inquiry (inquiry.h) travel in the same frames.
 #pragma once
 
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,6 +25,11 @@ struct Abort {
 
 /// The most bytes of a reason.
 inline constexpr std::size_t most_reason = 1000;
+
+/// What is told in this scope, of no communicator, ends nothing: it is a note of an inquiry.
+inline constexpr Scope notes_scope = 0x6574'6f6e;  // "note"
+
+class Inquiry;
 
 /// The reason that `rank` sends to others for an error: its first line, without "rank N: ", cut to most_reason bytes.
 std::string reason_of(std::exception_ptr error, int rank);
@@ -50,7 +57,12 @@ class Aborts {
 
   /// Ends the scope with this rank's own error. Only the first call of end() or hear() for a scope counts.
   void end(Scope scope, std::exception_ptr error);
-  /// Ends the scope because `peer` says that rank `origin` gave up.
+  /// Who answers notes, for as long as it lives.
+  void answer_by(std::weak_ptr<Inquiry> inquiry) { inquiry_ = std::move(inquiry); }
+  /// Null: nobody does.
+  std::shared_ptr<Inquiry> inquiry() const { return inquiry_.lock(); }
+
+  /// Ends the scope because `peer` says that rank `origin` gave up; or takes a note of `peer`'s.
   void hear(Scope scope, int peer, int origin, std::string_view reason);
   /// Whether `peer` still has to be told that the scope has ended. Marks it as told.
   bool must_tell(Scope scope, int peer);
@@ -65,6 +77,7 @@ class Aborts {
   const int rank_;
   std::map<Scope, Ended> ended_;
   std::vector<Watcher> watchers_;
+  std::weak_ptr<Inquiry> inquiry_;
 };
 
 }  // namespace ripieno::transport

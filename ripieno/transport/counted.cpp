@@ -25,8 +25,8 @@ void CountedEndpoint::count_two_phase(const Message& message) {
     const auto its = bytes(peer);
     for (int phase = 0; phase < 2; ++phase) {
       const auto out = phase == 0 ? its : own, in = phase == 0 ? own : its;
-      if (out > 0) ledger_.sent(purpose, out, inner_->framing_bytes());
-      if (in > 0) ledger_.received(purpose, in, inner_->framing_bytes());
+      if (out > 0) ledger_.sent(purpose, out, inner_->framing_bytes(peer));
+      if (in > 0) ledger_.received(purpose, in, inner_->framing_bytes(peer));
     }
   }
 }

@@ -28,10 +28,13 @@ class CountedEndpoint final : public Endpoint {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   Runtime& runtime() override { return inner_->runtime(); }
-  std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
+  std::size_t framing_bytes(int peer) const override { return inner_->framing_bytes(peer); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   std::string way(int peer) const override { return inner_->way(peer); }
   std::vector<int> awaited() const override { return inner_->awaited(); }
+  void find_hang(Duration waited, std::function<void(const Hang&)> found) override {
+    inner_->find_hang(waited, std::move(found));
+  }
   std::span<const EngineOperation> engine() const override { return inner_->engine(); }
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }
@@ -53,20 +56,20 @@ class CountedEndpoint final : public Endpoint {
   Task<> send(int peer, Message message, ConstBytes payload) override {
     const std::optional<observe::CarriedMessage> began = begin("send", peer, message);
     co_await inner_->send(peer, message, payload);
-    ledger_.sent(message.channel.purpose, payload.size(), inner_->framing_bytes());
+    ledger_.sent(message.channel.purpose, payload.size(), inner_->framing_bytes(peer));
     tell(began, payload.size());
   }
   using Endpoint::receive;
   Task<> receive(int peer, Message message, Sink into) override {
     const std::optional<observe::CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into);
-    ledger_.received(message.channel.purpose, into.payload(), inner_->framing_bytes());
+    ledger_.received(message.channel.purpose, into.payload(), inner_->framing_bytes(peer));
     tell(began, into.payload());
   }
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
     if (on_message) return Endpoint::exchange(out, in, std::move(on_error));  // reports each message when it ends
-    const Half sent{out.message.channel.purpose, out.payload.size()},
-        received{in.message.channel.purpose, in.into.payload()};
+    const Half sent{out.peer, out.message.channel.purpose, out.payload.size()},
+        received{in.peer, in.message.channel.purpose, in.into.payload()};
     return counted(inner_->exchange(out, in, std::move(on_error)), sent, received);
   }
   void open_engine(Channel channel) override { inner_->open_engine(channel); }
@@ -74,6 +77,7 @@ class CountedEndpoint final : public Endpoint {
 
  private:
   struct Half {
+    int peer;
     observe::Purpose purpose;
     std::uint64_t bytes;
   };
@@ -81,8 +85,8 @@ class CountedEndpoint final : public Endpoint {
   void count_handed_over(Collective collective, const Message& message, int root);
   Task<> counted(Task<> exchange, Half out, Half in) {
     co_await std::move(exchange);
-    ledger_.sent(out.purpose, out.bytes, inner_->framing_bytes());
-    ledger_.received(in.purpose, in.bytes, inner_->framing_bytes());
+    ledger_.sent(out.purpose, out.bytes, inner_->framing_bytes(out.peer));
+    ledger_.received(in.purpose, in.bytes, inner_->framing_bytes(in.peer));
   }
   /// nullopt without a watcher.
   std::optional<observe::CarriedMessage> begin(const char* how, int peer, const Message& message) {

@@ -42,6 +42,8 @@ void Endpoint::watch_aborts(std::function<void(Scope, std::exception_ptr)>) {}
 
 Task<> Endpoint::flush() { co_return; }
 
+void Endpoint::find_hang(Duration, std::function<void(const Hang&)> found) { found({awaited(), ""}); }
+
 const EngineOperation* Endpoint::find_engine(std::string_view route, Collective collective, DType type,
                                              Channel channel) const {
   for (const EngineOperation& row : engine()) {

@@ -15,6 +15,7 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/observe/ledger.h"
 #include "ripieno/transport/sink.h"
+#include "ripieno/transport/waits.h"
 
 namespace ripieno::transport {
 
@@ -170,8 +171,12 @@ class Endpoint {
   /// The ranks that pending operations of this rank wait for, ascending, as far as the transport knows: for errors.
   virtual std::vector<int> awaited() const { return {}; }
 
-  /// Framing bytes that each message costs besides its payload.
-  virtual std::size_t framing_bytes() const = 0;
+  /// Asks all ranks whom they wait for, since this one has waited for so long, and calls `found` on the runtime's
+  /// thread, within seconds, with the ranks at which the waiting ends. Without an inquiry at once, with awaited().
+  virtual void find_hang(Duration waited, std::function<void(const Hang&)> found);
+
+  /// Framing bytes that each message to or from `peer` costs besides its payload.
+  virtual std::size_t framing_bytes(int peer) const = 0;
 
  private:
   [[noreturn]] static void throw_count(const Message& message, std::size_t count);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iomanip>
+
+#include "ripieno/transport/checksum.h"
 
 namespace ripieno::transport {
 namespace {
@@ -22,6 +25,13 @@ T get(const FrameBytes& bytes, std::size_t at) {
   T value;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
+}
+
+std::uint32_t checksum_of(FrameBytes bytes) {
+  put(bytes, 0, magic);
+  Checksum checksum;
+  checksum.add(bytes);
+  return checksum.value();
 }
 
 }  // namespace
@@ -44,9 +54,18 @@ Frame make_frame(const Abort& abort, std::uint32_t epoch) {
   return frame;
 }
 
+void seal(FrameBytes& bytes) { put(bytes, 0, checksum_of(bytes)); }
+
+Error not_a_header(int rank, int peer, const FrameBytes& bytes) {
+  return Error(ErrorKind::mismatch,
+               text("rank ", rank, ": rank ", peer, " sent bytes that are not a message's header (their checksum is ",
+                    std::hex, std::setfill('0'), std::setw(8), checksum_of(bytes), ", and they say ", std::setw(8),
+                    get<std::uint32_t>(bytes, 0),
+                    "): memory or a network card has changed them, or the ranks run different versions"));
+}
+
 FrameBytes encode(const Frame& frame) {
   FrameBytes bytes{};
-  put(bytes, 0, magic);
   put(bytes, 4, frame.epoch);
   put(bytes, 8, frame.channel.scope);
   put(bytes, 16, frame.count);
@@ -57,6 +76,7 @@ FrameBytes encode(const Frame& frame) {
   put(bytes, 39, frame.kind);
   put(bytes, 40, frame.sequence);
   put(bytes, 44, frame.operation);
+  seal(bytes);
   return bytes;
 }
 
@@ -74,7 +94,7 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   frame.operation = get<std::array<char, 20>>(bytes, 44);
   const bool printable = std::all_of(frame.operation.begin(), frame.operation.end(),
                                      [](char c) { return c == 0 || (c >= 32 && c < 127); });
-  if (get<std::uint32_t>(bytes, 0) != magic || purpose >= observe::purposes.size() || type >= dtypes ||
+  if (get<std::uint32_t>(bytes, 0) != checksum_of(bytes) || purpose >= observe::purposes.size() || type >= dtypes ||
       get<std::uint8_t>(bytes, 38) != 0 || kind > static_cast<int>(FrameKind::abort) || frame.operation.back() != 0 ||
       !printable || frame.payload > most_payload) {
     return std::nullopt;

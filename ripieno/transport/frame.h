@@ -1,10 +1,11 @@
 // The 64 bytes that precede every payload on a connection, whatever carries it, little-endian:
-//    0 magic u32     16 count u64            36 purpose u8   40 sequence u32
+//    0 checksum u32  16 count u64            36 purpose u8   40 sequence u32
 //    4 epoch u32     24 payload bytes u64    37 type u8      44 operation, 20 characters
 //    8 scope u64     32 channel id u32       38 zero u8
 //                                            39 kind u8
-// The operation ends with zeros. An abort (Endpoint::abort) is the last frame of its scope. Its channel id is the rank
-// that gave up first, its payload that rank's reason, and its other fields are zero.
+// The checksum is of the other bytes, after a magic number in its place. The operation ends with zeros. An abort
+// (Endpoint::abort) is the last frame of its scope. Its channel id is the rank that gave up first, its payload that
+// rank's reason, and its other fields are zero.
 #pragma once
 
 #include <array>
@@ -42,8 +43,14 @@ Frame make_frame(const Abort& abort, std::uint32_t epoch);
 
 FrameBytes encode(const Frame& frame);
 
+/// Puts the checksum to a header's other bytes.
+void seal(FrameBytes& bytes);
+
 /// nullopt if encode() cannot have made the bytes, which come from outside.
 std::optional<Frame> decode(const FrameBytes& bytes);
+
+/// Error(mismatch): what `peer` has sent `rank` is no header, with both checksums.
+Error not_a_header(int rank, int peer, const FrameBytes& bytes);
 
 /// "ring of 1024 fp32 on exchange channel 0 (4096 bytes)"
 std::string describe(const Message& message, std::uint64_t payload);

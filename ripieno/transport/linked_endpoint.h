@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ripieno/transport/inquiry.h"
 #include "ripieno/transport/peer_link.h"
 
 namespace ripieno::transport {
@@ -15,9 +16,15 @@ class LinkedEndpoint : public Endpoint {
   /// links[r] leads to rank r; links[rank] is empty. All links were made with `aborts`.
   LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
                  std::shared_ptr<Aborts> aborts)
-      : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)), left_out_(links_.size()) {
+      : runtime_(runtime),
+        rank_(rank),
+        links_(std::move(links)),
+        aborts_(std::move(aborts)),
+        inquiry_(std::make_shared<Inquiry>(runtime, rank, static_cast<int>(links_.size()), ways())),
+        left_out_(links_.size()) {
     require(rank >= 0 && rank < LinkedEndpoint::size(), "rank ", rank, " of ", links_.size());
     require(!links_[rank], "rank ", rank, " is connected to itself");
+    aborts_->answer_by(inquiry_);
     for (const auto& link : links_) {
       if (!link) continue;
       aborts_->watch([weak = std::weak_ptr(link)](const Abort& abort) {
@@ -30,7 +37,7 @@ class LinkedEndpoint : public Endpoint {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(links_.size()); }
   Runtime& runtime() override { return runtime_; }
-  std::size_t framing_bytes() const override { return frame_bytes; }
+  std::size_t framing_bytes(int peer) const override { return link(peer).framing_bytes(); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override { return link(peer).send(message, payload); }
   using Endpoint::receive;
@@ -60,6 +67,10 @@ class LinkedEndpoint : public Endpoint {
   }
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
+  }
+
+  void find_hang(Duration waited, std::function<void(const Hang&)> found) override {
+    inquiry_->ask(waited, std::move(found));
   }
 
   Task<> flush() override { return flush(&runtime_, links_); }
@@ -98,6 +109,13 @@ class LinkedEndpoint : public Endpoint {
     const Duration limit = runtime->now() + telling_limit;
     while (is_any_telling(links) && runtime->now() < limit) co_await runtime->sleep(std::chrono::milliseconds(1));
   }
+  Inquiry::Ways ways() {
+    const auto tell = [this](int peer, const std::string& note) {
+      const auto& link = links_[static_cast<std::size_t>(peer)];
+      if (link && !link->has_ended()) link->tell({notes_scope, nullptr, rank_, note});
+    };
+    return {tell, [this] { return awaited(); }};
+  }
   Task<> decide_who_is_left();
   Task<> ask_who_is_left();
   std::vector<std::uint8_t> lost() const;
@@ -112,6 +130,7 @@ class LinkedEndpoint : public Endpoint {
   const int rank_;
   std::vector<std::shared_ptr<PeerLink>> links_;
   const std::shared_ptr<Aborts> aborts_;
+  const std::shared_ptr<Inquiry> inquiry_;
   std::vector<std::uint8_t> left_out_;  ///< by rank: whether the others go on without it
   std::uint32_t agreed_ = 0;            ///< how often they have agreed on that
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ripieno/transport/inquiry.h"
+
 namespace ripieno::transport {
 namespace {
 
@@ -168,7 +170,7 @@ void PeerLink::Seen::look(std::uint64_t moved, Duration now) {
 /// One timer for all operations, set again while none is overdue: cheaper than a timer for each. It looks several times
 /// within the timeout whether bytes have moved.
 void PeerLink::watch() {
-  if (watchdog_ || ended()) return;
+  if (watchdog_ || is_asking_ || ended()) return;
   seen_out_.bytes = moved_out_;  // what has moved while nothing was watched does not count
   seen_in_.bytes = moved_in_;
   auto expired = [weak = weak_from_this()] {
@@ -187,27 +189,53 @@ void PeerLink::watch() {
 void PeerLink::expire() {
   watchdog_.reset();
   if (ended()) return;
-  const Duration now = runtime_.now();
-  seen_out_.look(moved_out_, now);
-  seen_in_.look(moved_in_, now);
-  const Duration limit = now - options_.timeout;
-  const auto too_long = [this](const char* doing, const Sending& overdue) {
-    const std::string why = text("rank ", rank_, ": gave up on rank ", peer_, " after ", seconds(options_.timeout),
-                                 " s of ", doing, " ", describe(overdue.message));
-    give_up(overdue.message.channel.scope, std::make_exception_ptr(Error(ErrorKind::peer, why)));
-  };
-  bool busy = false;
+  seen_out_.look(moved_out_, runtime_.now());
+  seen_in_.look(moved_in_, runtime_.now());
+  const std::optional<Overdue> overdue = find_overdue();
+  if (!overdue) {
+    if (waits()) watch();
+    return;
+  }
+  is_asking_ = true;
+  find_hang([weak = weak_from_this(), overdue = *overdue](const Hang& hang) {
+    if (const auto link = weak.lock()) link->give_up_on(overdue, hang);
+  });
+}
+
+std::optional<PeerLink::Overdue> PeerLink::find_overdue() {
+  const Duration limit = runtime_.now() - options_.timeout;
   for (const auto& [id, sending] : sending_) {
-    if (std::max(sending.since, seen_out_.at) <= limit) return too_long("sending", sending);
-    busy = true;
+    if (std::max(sending.since, seen_out_.at) > limit) continue;
+    const auto is_still_waited = [this, id = id] { return sending_.contains(id); };
+    return Overdue{sending.message.channel.scope, "sending " + describe(sending.message), is_still_waited};
   }
   for (const auto& [channel, lane] : lanes_) {
     if (lane.posted.empty()) continue;
-    const Posted& first = *lane.posted.front();
-    if (std::max(first.since, seen_in_.at) <= limit) return too_long("waiting for", {first.message, first.since});
-    busy = true;
+    const auto& first = lane.posted.front();
+    if (std::max(first->since, seen_in_.at) > limit) continue;
+    const auto is_still_waited = [this, channel = channel, first] {
+      const auto at = lanes_.find(channel);
+      return at != lanes_.end() && !at->second.posted.empty() && at->second.posted.front() == first;
+    };
+    return Overdue{channel.scope, "waiting for " + describe(first->message), is_still_waited};
   }
-  if (busy) watch();
+  return std::nullopt;
+}
+
+void PeerLink::find_hang(std::function<void(const Hang&)> found) {
+  if (const auto inquiry = aborts_->inquiry()) return inquiry->ask(options_.timeout, std::move(found));
+  found({{peer_}, ""});
+}
+
+void PeerLink::give_up_on(const Overdue& overdue, const Hang& hang) {
+  is_asking_ = false;
+  if (ended()) return;
+  if (!overdue.is_still_waited()) {
+    if (waits()) watch();
+    return;
+  }
+  const std::string why = gave_up_because_of(hang, rank_, options_.timeout, overdue.doing);
+  give_up(overdue.scope, std::make_exception_ptr(Error(ErrorKind::peer, why)));
 }
 
 }  // namespace ripieno::transport

@@ -7,7 +7,7 @@
 // order.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,16 +39,23 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   virtual bool has_ended() const { return ended(); }
   /// Whether this rank has given up on the peer, which may be alive.
   bool has_given_up() const { return gave_up_; }
+  /// The peer's process has ended, whatever else keeps its connection open: the link ends once all is read that the
+  /// peer has sent.
+  virtual void end_with_its_process() {}
   /// See Endpoint::cut_off().
   virtual void cut_off(std::exception_ptr) {}
   /// Tells the peer of an abort; nothing is sent in that scope after it. It reads nothing: a message may be arriving.
   virtual void tell(const Abort& abort) = 0;
   /// Whether something that tell() was asked for is still on its way to the peer.
   virtual bool is_telling() const { return false; }
+  /// See Endpoint::framing_bytes().
+  virtual std::size_t framing_bytes() const { return frame_bytes; }
   /// See Endpoint::way().
   virtual std::string way() const = 0;
   /// Whether an operation of this rank is waiting for the peer.
   bool waits() const;
+  /// See Endpoint::find_hang(); names the peer where nobody can be asked.
+  void find_hang(std::function<void(const Hang&)> found);
   /// The messages that posted receives wait for.
   std::vector<Message> posted() const;
 
@@ -78,8 +85,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// One channel.
   struct Lane {
     std::uint32_t next_sent = 0, next_received = 0;
-    std::deque<std::shared_ptr<Posted>> posted;
-    std::deque<Arrived> arrived;
+    std::list<std::shared_ptr<Posted>> posted;  // lists: a lane that is idle, as most are, holds no memory
+    std::list<Arrived> arrived;
   };
 
   /// Called when a receive has been posted or credit has become free.
@@ -153,10 +160,19 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     Duration since;
   };
 
+  /// An operation that has waited too long.
+  struct Overdue {
+    Scope scope;
+    std::string doing;                      ///< "waiting for ring of 10 fp32 .."
+    std::function<bool()> is_still_waited;  ///< the link must live
+  };
+
   static Task<> receive(std::shared_ptr<PeerLink> link, Message message, Sink sink);
   void fail_pending();
   void watch();
   void expire();
+  std::optional<Overdue> find_overdue();
+  void give_up_on(const Overdue& overdue, const Hang& hang);
 
   /// When bytes have moved last, seen from now and then.
   struct Seen {
@@ -168,6 +184,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::map<std::uint64_t, Sending> sending_;
   std::uint64_t next_send_ = 0;
   std::optional<Runtime::Timer> watchdog_;
+  bool is_asking_ = false;  ///< who hangs, since an operation is overdue
   Seen seen_out_, seen_in_;
 };
 

@@ -18,7 +18,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   Runtime& runtime() override { return inner_->runtime(); }
-  std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
+  std::size_t framing_bytes(int peer) const override { return inner_->framing_bytes(peer); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
     drop(scope, error);
@@ -42,6 +42,9 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   }
   Task<std::vector<int>> survivors() override { return inner_->survivors(); }
   std::vector<int> awaited() const override { return inner_->awaited(); }
+  void find_hang(Duration waited, std::function<void(const Hang&)> found) override {
+    inner_->find_hang(waited, std::move(found));
+  }
   std::string way(int peer) const override {
     std::string how = inner_->way(peer) + ", shaped to";
     if (shape_.mbit_s > 0) how += text(" ", shape_.mbit_s, " Mb/s");
@@ -54,7 +57,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     const auto aborted = aborted_.find(message.channel.scope);
     if (aborted != aborted_.end()) std::rethrow_exception(aborted->second);
     Runtime& clock = runtime();
-    const double bytes = static_cast<double>(payload.size() + framing_bytes());
+    const double bytes = static_cast<double>(payload.size() + framing_bytes(peer));
     const Duration on_card = shape_.mbit_s > 0 ? from_seconds(8e-6 * bytes / shape_.mbit_s) : Duration(0);
     card_free_ = std::max(card_free_, clock.now()) + on_card;
     const Duration sent = card_free_;

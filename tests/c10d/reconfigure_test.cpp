@@ -171,7 +171,7 @@ TEST(Reconfigured, AHookForgetsWhatItKeptOfOtherMembers) {
     const auto averages = std::make_shared<BucketAverages>(codec::CodecOptions{.name = "fp16"});
     const auto mean = [&] {
       const at::Tensor numbers = at::full({100}, static_cast<float>(process));
-      group.average(averages, 0, numbers, {{100}})->wait();
+      group.average(averages, 0, numbers, {.shapes = {{100}}})->wait();
       return numbers[99].item<float>();
     };
     group.reconfigure_to(1, all.of({0, 1, 2}), 60s);

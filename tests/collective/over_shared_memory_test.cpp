@@ -65,6 +65,14 @@ std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) 
   return reduced;
 }
 
+/// Over TCP each payload has a checksum, too.
+observe::Traffic without_checksums(observe::Traffic traffic) {
+  constexpr std::uint64_t checksum = transport::tcp_framing_bytes - transport::frame_bytes;
+  traffic.framing_sent -= checksum * traffic.messages_sent;
+  traffic.framing_received -= checksum * traffic.messages_received;
+  return traffic;
+}
+
 TEST(OverEveryTransport, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
   for (const int ranks : {2, 3, 4, 5, 7}) {
     for (const std::size_t elements : {std::size_t{0}, std::size_t{3}, std::size_t{20'011}}) {
@@ -73,7 +81,8 @@ TEST(OverEveryTransport, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
       const auto expect_the_same = [&](const std::vector<Reduced>& other) {
         for (int rank = 0; rank < ranks; ++rank) {
           EXPECT_EQ(other[rank].hashes, tcp[0].hashes) << "P=" << ranks << " n=" << elements << " rank " << rank;
-          EXPECT_EQ(other[rank].traffic, tcp[rank].traffic) << "P=" << ranks << " n=" << elements << " rank " << rank;
+          EXPECT_EQ(other[rank].traffic, without_checksums(tcp[rank].traffic))
+              << "P=" << ranks << " n=" << elements << " rank " << rank;
         }
       };
       expect_the_same(run(Way::shared, Where::plain, ranks, elements));

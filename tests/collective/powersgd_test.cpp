@@ -174,6 +174,99 @@ TEST(PowerSgd, RecoversFromEmptyMatricesAndDependentColumns) {
   }
 }
 
+/// The same matrix on all ranks again and again: what is sent in all must follow, up to a bounded residual.
+Dense sent_in_all(Averagers& averagers, const Dense& m, int rounds) {
+  Dense sent{m.rows, m.columns};
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<Numbers> numbers(averagers.of.size(), Numbers{m.x});
+    averagers.average(numbers);
+    for (const Numbers& of_rank : numbers) EXPECT_EQ(of_rank, numbers[0]);
+    for (std::size_t i = 0; i < m.x.size(); ++i) sent.x[i] += numbers[0][0][i] / rounds;
+  }
+  return sent;
+}
+
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> between(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) between[i] = a[i] - b[i];
+  return norm(between) / norm(b);
+}
+
+Dense random_matrix(std::size_t rows, std::size_t columns, std::uint64_t seed) {
+  Dense m{rows, columns};
+  Random random(seed);
+  for (double& x : m.x) x = random.uniform(-1, 1);
+  return m;
+}
+
+/// As an embedding's table under a head of zeros: the first gradient is 0, and the first rows never have one.
+TEST(PowerSgd, SendsAMatrixAgainAfterAZeroGradient) {
+  const std::size_t rows = 40, columns = 8;
+  for (const int ranks : {2, 3}) {
+    for (const std::size_t rank : {1, 2, 4}) {
+      Dense m = random_matrix(rows, columns, 6);
+      std::fill_n(m.x.begin(), rank * columns, 0.0);
+      Averagers averagers =
+          make(ranks, {{m.x.size(), {{{0, m.x.size()}, rows, columns}}}}, {.rank = static_cast<int>(rank)});
+      sent_in_all(averagers, Dense{rows, columns}, 3);
+      EXPECT_LT(relative_distance(sent_in_all(averagers, m, 200).x, m.x), 0.1) << "rank " << rank;
+    }
+  }
+}
+
+/// Two blocks without a common row or column, of which one is 0 at first: the other alone fills the rank.
+TEST(PowerSgd, SendsPartsOfAMatrixThatWereZeroAtFirst) {
+  const std::size_t half = 6, columns = 12;
+  for (const int rank : {1, 2, 3}) {
+    Dense m = random_matrix(2 * half, columns, 8), first{2 * half, columns};
+    for (std::size_t i = 0; i < 2 * half; ++i) {
+      for (std::size_t j = 0; j < columns; ++j) {
+        if ((i < half) != (j < half)) m(i, j) = 0;
+        if (i < half) first(i, j) = m(i, j);
+      }
+    }
+    Averagers averagers = make(2, {{m.x.size(), {{{0, m.x.size()}, 2 * half, columns}}}}, {rank, true, true});
+    sent_in_all(averagers, first, 3);
+    EXPECT_LT(relative_distance(sent_in_all(averagers, m, 200).x, m.x), 0.1) << "rank " << rank;
+  }
+}
+
+TEST(PowerSgd, FindsDirectionsWhateverTheSizeOfNumbers) {
+  const std::size_t rows = 30, columns = 20;
+  for (const double size : {1e-250, 1e250}) {  // its square is no number of fp64
+    const Dense left = random_matrix(rows, 2, 3), right = random_matrix(2, columns, 4);
+    Dense m = times(left, right);
+    for (double& x : m.x) x *= size;
+    Averagers averagers = make(2, {{m.x.size(), {{{0, m.x.size()}, rows, columns}}}}, {2, false});
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Numbers> numbers(2, Numbers{m.x});
+      averagers.average(numbers);
+      for (std::size_t i = 0; i < m.x.size(); ++i) {
+        ASSERT_NEAR(numbers[0][0][i] / size, m.x[i] / size, 1e-9) << "round " << round;
+      }
+    }
+  }
+}
+
+/// Zeros are replaced by the same random numbers in an attempt that is taken again, and by others in the next call.
+TEST(PowerSgd, DrawsDirectionsFromItsState) {
+  const std::size_t rows = 12, columns = 9;
+  Averagers averagers = make(2, {{rows * columns, {{{0, rows * columns}, rows, columns}}}}, {3});
+  const auto q_after_zeros = [&] {
+    std::vector<Numbers> numbers(2, Numbers{std::vector<double>(rows * columns)});
+    averagers.average(numbers);
+    const Saved one(*averagers.of[0]), other(*averagers.of[1]);
+    EXPECT_EQ(one.spans, other.spans);
+    return one.fp64("averager.slot0.q");
+  };
+  Saved before(*averagers.of[0]);
+  const std::vector<double> first = q_after_zeros();
+  EXPECT_NE(first, q_after_zeros());
+  for (auto& averager : averagers.of) before.restore(*averager);
+  EXPECT_EQ(first, q_after_zeros());
+  for (const double x : first) EXPECT_NE(x, 0);
+}
+
 TEST(PowerSgd, LeavesItsStateAloneWhereNumbersOverflow) {
   const Slot slot{12 * 9 + 4, {{{0, 108}, 12, 9}}};
   for (const std::size_t place : {std::size_t{50}, std::size_t{110}}) {  // in the matrix, and beside it

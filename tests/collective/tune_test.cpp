@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "ripieno/collective/averager.h"
 #include "ripieno/collective/virtual_cluster.h"
 
@@ -12,38 +10,6 @@ namespace {
 
 transport::LinkModel link_of(double latency_us, double mbit_s) {
   return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)};
-}
-
-/// What each rank finds in a network of such links.
-std::vector<transport::LinkModel> measured(int ranks, transport::LinkModel link) {
-  VirtualCluster cluster(ranks, {.link = link});
-  std::vector<transport::LinkModel> found(ranks);
-  auto measure = [](Communicator comm, transport::LinkModel* own) -> Task<> { *own = co_await measure_links(comm); };
-  cluster.run([&](Communicator comm) { return measure(comm, &found[comm.rank()]); });
-  return found;
-}
-
-TEST(MeasureLinks, FindsWhatTheLinksAre) {
-  for (const int ranks : {2, 3, 5, 8}) {
-    for (const auto& [latency_us, mbit_s] : {std::pair(50.0, 1000.0), {500.0, 100.0}, {5.0, 40'000.0}}) {
-      const transport::LinkModel link = link_of(latency_us, mbit_s);
-      const std::string where = text(ranks, " ranks, ", latency_us, " us, ", mbit_s, " Mb/s");
-      const auto found = measured(ranks, link);
-      // Beside alpha, a message of 4 bytes takes 4 beta.
-      EXPECT_NEAR(seconds(found[0].latency), seconds(link.latency + 4 * link.per_byte), 1e-9) << where;
-      EXPECT_NEAR(seconds(found[0].per_byte) / seconds(link.per_byte), 1, 0.01) << where;
-      for (const transport::LinkModel& other : found) {
-        EXPECT_EQ(other.latency, found[0].latency) << where;
-        EXPECT_EQ(other.per_byte, found[0].per_byte) << where;
-      }
-    }
-  }
-}
-
-TEST(MeasureLinks, AloneThereIsNothingToMeasure) {
-  const auto found = measured(1, link_of(7, 70));
-  EXPECT_EQ(found[0].latency, transport::LinkModel{}.latency);
-  EXPECT_EQ(found[0].per_byte, transport::LinkModel{}.per_byte);
 }
 
 TEST(Tune, AMessageIsWhatALinkCarriesInTwoMilliseconds) {

@@ -129,6 +129,21 @@ TEST_F(Files, DevicesAndLinksStayWhatTheyAre) {
   EXPECT_EQ(names(), (Names{"folder", "link", "target"}));
 }
 
+TEST_F(Files, AreForWhomTheUsersMaskLeavesThem) {
+  const mode_t before = ::umask(077);
+  write_file(folder_ / "whole", "x");
+  write_file(folder_ / "whole", "replaced");
+  { LineFile lines(folder_ / "lines"); }
+  ::umask(002);
+  write_file(folder_ / "shared", "x");
+  ::umask(before);
+  const auto mode = [&](const char* name) { return fs::status(folder_ / name).permissions(); };
+  const auto own = fs::perms::owner_read | fs::perms::owner_write;
+  EXPECT_EQ(mode("whole"), own);
+  EXPECT_EQ(mode("lines"), own);
+  EXPECT_EQ(mode("shared"), own | fs::perms::group_read | fs::perms::group_write | fs::perms::others_read);
+}
+
 TEST_F(Files, LinesAfterAnErrorAreErrorsToo) {
   const fs::path path = folder_ / "lines";
   LineFile lines(path);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
@@ -27,6 +28,7 @@ class Box final : public Poller, public std::enable_shared_from_this<Box> {
   }
 
   bool poll() override {
+    ++polls;
     const int number = filled_.load();
     if (number == seen_) return false;
     seen_ = number;
@@ -37,22 +39,31 @@ class Box final : public Poller, public std::enable_shared_from_this<Box> {
   bool may_spin() const override { return spins; }
   bool sleep() override {
     ++sleeps;
+    looks.push_back(std::exchange(polls, 0));
+    spun.push_back(runtime_.now() - awake_);
     sleeping_.store(true);
     return filled_.load() == seen_;
   }
-  void wake() override {
+  std::optional<WakeUp> wake() override {
     ++wakes;
     sleeping_.store(false);
+    awake_ = runtime_.now();
+    return told;
   }
 
   bool spins = false;
   int sleeps = 0, wakes = 0;
+  std::optional<WakeUp> told;  ///< what every wake() returns
+  int polls = 0;
+  std::vector<int> looks;      ///< polls before each sleep
+  std::vector<Duration> spun;  ///< how long the runtime was awake before each sleep
 
  private:
   Runtime& runtime_;
   std::atomic<int> filled_{0};
   std::atomic<bool> sleeping_{false};
   int seen_ = 0;
+  Duration awake_{0};
   Resume waiting_;
 };
 
@@ -113,6 +124,85 @@ TEST(Poller, TimersOffloadedWorkAndPostedHandlersHaveTheirTurn) {
   runtime->run();
   EXPECT_EQ(box->sleeps, box->wakes);
   EXPECT_GT(box->sleeps, 0);
+}
+
+/// A runtime that sleeps `times` times, and each time is woken by a timer.
+std::shared_ptr<Box> slept(int times, std::optional<WakeUp> told) {
+  auto runtime = real_runtime(0);
+  auto box = std::make_shared<Box>(*runtime);
+  box->spins = true;
+  box->told = told;
+  runtime->add_poller(box);
+  auto body = [](Runtime* r, std::shared_ptr<Box> box, int times) -> Task<> {
+    while (box->sleeps < times) co_await r->sleep(std::chrono::milliseconds(2));
+  };
+  runtime->spawn("sleeps", body(runtime.get(), box, times));
+  runtime->run();
+  return box;
+}
+
+TEST(Poller, IsSpunForTwiceAsLongAsAWakeUpTakes) {
+  const Duration took = std::chrono::microseconds(400);
+  const auto box = slept(3, WakeUp{took});
+  for (std::size_t i = 1; i < box->spun.size(); ++i) EXPECT_GE(box->spun[i], 2 * took);
+}
+
+/// A peer on the same core answers so many questions, one after the other. Returns how often the runtime slept
+/// meanwhile.
+int sleeps_for_answers(int questions, bool tells_of_its_core) {
+  auto runtime = real_runtime(0);
+  auto box = std::make_shared<Box>(*runtime);
+  box->spins = true;
+  box->told = WakeUp{Duration(0), tells_of_its_core};
+  runtime->add_poller(box);
+  std::atomic<int> asked{0};
+  std::thread peer([&] {
+    for (int i = 1; i <= questions; ++i) {
+      while (asked.load() < i) std::this_thread::yield();
+      box->fill(i);
+    }
+  });
+  auto ask = [](std::shared_ptr<Box> box, std::atomic<int>* asked, int questions) -> Task<> {
+    for (int i = 1; i <= questions; ++i) {
+      asked->store(i);
+      co_await Box::until(box, i);
+    }
+  };
+  runtime->spawn("asks", ask(box, &asked, questions));
+  runtime->run();
+  peer.join();
+  return box->sleeps;
+}
+
+TEST(Poller, OffersTheCoreThatThePeerNeedsBeforeItSleeps) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);  // of this thread, and of those that it starts
+  const int questions = 500, sleeps = sleeps_for_answers(questions, true),
+            unknown = sleeps_for_answers(questions, false);
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_GT(sleeps, 0);
+  EXPECT_LT(sleeps, questions / 4);
+  EXPECT_GT(unknown, questions / 2) << "a spin that keeps the core keeps the answer, too";
+}
+
+TEST(SpinTime, IsTwiceTheMedianWakeUpWithinItsBounds) {
+  using std::chrono::microseconds;
+  SpinTime time;
+  EXPECT_EQ(time.get(), microseconds(100));
+  time.add(microseconds(-1));
+  time.add(std::chrono::seconds(3));  // a core that was not free, or another clock
+  EXPECT_EQ(time.get(), microseconds(100));
+  for (int i = 0; i < 15; ++i) time.add(microseconds(i == 7 ? 900 : 40));
+  EXPECT_EQ(time.get(), microseconds(80));
+  for (int i = 0; i < 8; ++i) time.add(microseconds(300));
+  EXPECT_EQ(time.get(), microseconds(600));
+  for (int i = 0; i < 15; ++i) time.add(microseconds(1));
+  EXPECT_EQ(time.get(), SpinTime::shortest);
+  for (int i = 0; i < 15; ++i) time.add(microseconds(900));
+  EXPECT_EQ(time.get(), SpinTime::longest);
 }
 
 TEST(Poller, VirtualTimeHasNone) {

@@ -33,6 +33,16 @@ TEST(Cifar10, ReadsEverySampleAcrossFilesAndOnlyItsBytes) {
     expect_sample(*set, i);
     EXPECT_EQ(set->bytes_read(), read += 3073);
   }
+  std::vector<std::uint8_t> pixels(3072);
+  for (std::uint32_t i = 0; i < set->size(); ++i) EXPECT_EQ(set->label(i), set->read(i, pixels));
+  EXPECT_EQ(set->bytes_read(), read + set->size() * 3074) << "a label alone is a byte";
+}
+
+TEST(Cifar10, IsNormalisedByTheSetsOwnDeviations) {
+  // Of all 50,000 images' pixels together; means of single images' deviations, 0.2023, .., are often taken for them.
+  const Normalisation all = find_dataset("cifar10").normalisation;
+  EXPECT_EQ(all.mean, (std::array{0.4914f, 0.4822f, 0.4465f}));
+  EXPECT_EQ(all.std, (std::array{0.2470f, 0.2435f, 0.2616f}));
 }
 
 TEST(Cifar10, LooksInTheSubfolder) {

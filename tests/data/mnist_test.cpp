@@ -46,6 +46,8 @@ TEST(Mnist, ReadsOnlyTheBytesOfItsSamples) {
   EXPECT_EQ(set->bytes_read(), 24u + 785u);
   set->read(3, pixels);
   EXPECT_EQ(set->bytes_read(), 24u + 2 * 785u);
+  EXPECT_EQ(set->label(49), set->read(49, pixels));
+  EXPECT_EQ(set->bytes_read(), 24u + 3 * 785u + 1) << "a label alone is a byte";
 }
 
 TEST(Mnist, TakesTheFirstSamplesOnly) {
@@ -126,6 +128,7 @@ TEST(Mnist, RefusesALabelOutOfRangeWhenItIsRead) {
   EXPECT_EQ(set->read(1, pixels), label_of(1));
   expect_error(ErrorKind::data, {(folder.path() / train_labels).string(), "offset 10", " 10 ", "0 to 9"},
                [&] { set->read(2, pixels); });
+  expect_error(ErrorKind::data, {"offset 10", " 10 ", "0 to 9"}, [&] { set->label(2); });
 }
 
 TEST(Mnist, NamesTheOffsetWhenTheFileShrinksWhileOpen) {

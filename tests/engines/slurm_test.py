@@ -77,6 +77,38 @@ class SlurmJobs(LauncherCase):
         self.assertEqual(self.output().count("images"), 1, "rank 0 alone prints the result")
         self.nothing_is_left()
 
+    def test_the_job_file_on_one_node(self):
+        own = self.run_all(*TRAIN, "-n", "2")
+        self.assertEqual(own.returncode, 0, own.stderr)
+        expected = {rank["parameters_hash"] for rank in self.summary()["ranks"]}
+        code, said = self.at_slurm("sbatch", "--wait", "--nodes=1", "--ntasks-per-node=2", "--output=job.txt", ROOT / "examples/slurm/train.sbatch", *TRAIN[2:])
+        self.assertEqual(code, 0, said + self.output())
+        self.assertEqual({rank["parameters_hash"] for rank in self.summary()["ranks"]}, expected)
+        self.assertEqual(self.summary()["ranks"][0]["ways"], ["", "shared memory"])
+        self.nothing_is_left()
+
+    @in_full
+    def test_a_group_of_a_heterogeneous_job(self):
+        script = self.folder / "job.sh"
+        script.write_text("#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2\n#SBATCH hetjob\n#SBATCH --nodes=1 --ntasks=1\n"
+                          "export RIPIENO_TOKEN=$(openssl rand -hex 32)\n" f"srun --het-group=0 {' '.join(map(str, TRAIN))}\n")
+        code, said = self.at_slurm("sbatch", "--wait", "--output=job.txt", script)
+        self.assertEqual(code, 0, said + self.output())
+        self.assertEqual(self.summary()["world_size"], 2)
+
+    @in_full
+    def test_a_job_that_is_requeued_goes_on(self):
+        job = self.start_training(options=("--requeue", "--open-mode=append"))
+        self.assertEqual(self.at_slurm("scontrol", "requeue", job)[0], 0)
+        for _ in range(3000):
+            if "SLURM_RESTART_COUNT is 1)" in self.output():
+                break
+            time.sleep(0.1)
+        self.assertRegex(self.output(), r"ripieno: note: goes on from \S*runs/\S+, which was saved .*SLURM_RESTART_COUNT is 1\)")
+        self.at_slurm("scancel", job)
+        self.end(job)
+        self.nothing_is_left()
+
     def test_on_one_node_nothing_is_to_be_set(self):
         own = self.own()
         words, = re.findall(r"^srun (.+) ripieno train recipes/mnist.toml --strategy ring", (ROOT / "docs/clusters.md").read_text(), re.M)

@@ -52,7 +52,7 @@ class Ssh(LauncherCase):
         self.assertEqual([rank["host"] for rank in self.summary()["ranks"]], ["node1", "node1", "node2", "node2"])
         ways = self.summary()["ranks"][0]["ways"]
         self.assertEqual((ways[1], ways[2][:3], ways[3][:3]), ("shared memory", "tcp", "tcp"))
-        self.assertRegex(self.run_all(RIPIENO, "report", "runs", "--format", "csv").stdout, r'runs-places,0002-ring-n4,ranks,,"2 on node1, 2 on node2",')
+        self.assertRegex(self.run_all(RIPIENO, "report", "runs", "--format", "md").stdout, r"\| 0002-ring-n4 +\| 2 on node1, 2 on node2 ")
         self.nothing_is_left()
 
     def test_the_recipe_chooses_the_interface_on_every_host(self):
@@ -79,7 +79,7 @@ class Ssh(LauncherCase):
 
     def test_a_lost_host_ends_the_job_and_is_named(self):
         job = self.start_training()
-        sshd = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '{RIPIENO}"), capture_output=True, text=True).stdout.split()
+        sshd = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '?{RIPIENO}"), capture_output=True, text=True).stdout.split()
         os.kill(int(sshd[0]), signal.SIGKILL)  # the connection breaks
         _, err = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 6, err)
@@ -93,7 +93,7 @@ class Ssh(LauncherCase):
         for line in job.stderr:
             if "3 of 4 ranks go on" in line:
                 break
-        ssh, = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '{RIPIENO}"), capture_output=True, text=True).stdout.split()[:1]
+        ssh, = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '?{RIPIENO}"), capture_output=True, text=True).stdout.split()[:1]
         os.kill(int(ssh), signal.SIGKILL)  # the connection breaks
         _, err = job.communicate(timeout=120)
         self.assertEqual(job.returncode, 0, err)
@@ -119,6 +119,87 @@ class Ssh(LauncherCase):
         while self.ranks(2) and time.monotonic() < deadline:
             time.sleep(1)
         self.assertEqual(self.ranks(2), [], "the silent host's own workers end, too")
+
+    @in_full
+    def test_a_launcher_without_a_network_ends_all_ranks(self):
+        """Nobody closes a connection, and the ranks can still exchange."""
+        job = self.start_training("--set", "transport.timeout_s=1800")
+        self.cut_off_node_0(lambda: self.ranks(1) + self.ranks(2))
+        _, err = job.communicate(timeout=600)
+        self.assertEqual(job.returncode, 6, err)
+        self.nothing_is_left()
+
+    @in_full
+    def test_a_launcher_without_a_network_ends_workers_that_print(self):
+        """Nobody reads what they print, so that whoever passes it on waits."""
+        program = self.folder / "prints.py"
+        program.write_text("import os, time\nwhile True: print('x' * 1000) if os.environ['RANK'] == '1' else time.sleep(1)\n")
+        job = self.start_there(RIPIENO, "launch", "--hosts", "node1,node2", "--", "python3", program)
+        self.assertIn("xxx", job.stderr.readline())
+        printing = lambda: subprocess.run(("pgrep", "-f", rf"^\S*python3\S* {program}$"), capture_output=True, text=True).stdout.split()
+        self.assertEqual(len(printing()), 2)
+        self.cut_off_node_0(printing)
+        job.communicate(timeout=600)
+        self.nothing_is_left()
+
+    def cut_off_node_0(self, left):
+        network = self.hosts.networks[1]  # of node 0; the first is the switch
+        subprocess.run(("ip", "-n", network, "link", "set", "net0", "down"), check=True)
+        self.addCleanup(subprocess.run, ("ip", "-n", network, "link", "set", "net0", "up"))
+        deadline = time.monotonic() + 10 * 60
+        while left() and time.monotonic() < deadline:
+            time.sleep(1)
+        self.assertEqual(left(), [])
+
+    def with_login(self, prefix):
+        """ssh to hosts whose login scripts begin so."""
+        script = self.folder / "my ssh"
+        script.write_text("#!/usr/bin/env python3\nimport os, shlex, sys\n"
+                          f"os.execvp('ssh', [*shlex.split({self.hosts.environment['RIPIENO_SSH']!r}), *sys.argv[1:-1], {prefix!r} + sys.argv[-1]])\n")
+        script.chmod(0o755)
+        return {"RIPIENO_SSH": f"'{script}'"}
+
+    def test_a_launcher_that_hosts_cannot_reach_is_named_within_seconds(self):
+        begun = time.monotonic()
+        behind = self.with_login("export SSH_CONNECTION='10.77.0.2 9 10.77.0.3 22'; ")
+        code, _, err = self.at_hosts(*TRAIN, "--hosts", "node1:1,node2:1", **behind)
+        self.assertEqual(code, 5, err)
+        self.assertRegex(err, r"^ripieno: node\d: cannot reach the launcher at 10.77.0.2:\d+: Connection refused \(from \S+ by \S+\). That is where ssh came from: "
+                              r".*jump host")
+        self.assertLess(time.monotonic() - begun, 50)
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1", "--", "echo", "done", **behind)  # which needs no way back
+        self.assertEqual((code, out), (0, "done\n"), err)
+        self.assertRegex(err, r"^\[rank 0\] cannot reach the launcher at 10.77.0.2:\d+: .* Its workers go on where the launcher's host is lost\n$")
+        self.nothing_is_left()
+
+    def test_login_scripts_that_print_or_end(self):
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1", "--", "echo", "done", **self.with_login("printf 'a title'; "))
+        self.assertEqual((code, out), (0, "done\n"), err)
+        self.assertEqual(err, "[node1] a title\n")
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1", "--", "echo", "done", **self.with_login("exit 0; "))
+        self.assertEqual((code, out), (2, ""))
+        self.assertEqual(err, "ripieno: node1: ssh has ended with code 0 and no agent has come: does a login script there (.bashrc, .profile) wait, exit or "
+                              "start another shell?\n")
+
+    def test_what_a_worker_prints_comes_as_it_was(self):
+        for what in ('b"x" * 1048564 + b"\\n"', 'b"\\x01" * 200000', 'bytes(range(256)) * 5000', 'b"no end"', 'b""', '"Grüße\\n".encode()'):
+            with self.subTest(what):
+                job = self.hosts.start(0, (RIPIENO, "launch", "--hosts", "node1", "--", "python3", "-c", f"import sys; sys.stdout.buffer.write({what})"),
+                                       cwd=self.folder, env=ENVIRONMENT | self.hosts.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                out, err = job.communicate(timeout=120)
+                self.assertEqual((job.returncode, err), (0, b""))
+                self.assertTrue(out == eval(what), f"{len(out)} bytes")
+        long = 'b"y" * 3000000 + b"\\n"'  # of another rank: a line with its number
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1,node2", "--", "python3", "-c",
+                                       f"import os, sys; os.environ['RANK'] == '1' and sys.stdout.buffer.write({long})")
+        self.assertEqual((code, out), (0, ""))
+        self.assertTrue(err == "[rank 1] " + "y" * 3000000 + "\n", err[:100])
+
+    def test_a_folder_that_shells_would_change(self):
+        folder = self.folder / "it's a\\n!%41 fo\nlder"
+        folder.mkdir()
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1", "--", "pwd", cwd=folder)
+        self.assertEqual((code, out), (0, f"{folder}\n"), err)
 
     def test_ctrl_c_leaves_nothing(self):
         job = self.start_training()

@@ -117,7 +117,9 @@ TEST(Fused, WhatDoesNotFitIsRefusedInTheLayersOwnWords) {
   auto layers = chain(8, 16, 1);
   const torch::Tensor x = torch::rand({2, 16, 8, 8}).contiguous(channels_last);
   EXPECT_EQ(words([&] { run_layers(layers, x); }), words([&] { layers->forward(x); }));
-  torch::nn::BatchNorm2d norm(8);
+  torch::nn::BatchNorm2d norm(8), whole(16);
+  const torch::Tensor one = torch::rand({1, 16, 1, 1}).contiguous(channels_last);
+  EXPECT_EQ(words([&] { run_layers(whole, one, {}); }), words([&] { whole->forward(one); }));
   EXPECT_EQ(words([&] { run_layers(norm, x, {}); }), words([&] { norm->forward(x); }));
 }
 

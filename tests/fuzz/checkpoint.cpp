@@ -9,7 +9,7 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libtorch_cpu
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ripieno;
   const fuzz::MemoryFile file(fuzz::as_text(data, size));
-  fuzz::take_or_refuse([&] { train::load_first_number(file.path()); });
+  fuzz::take_or_refuse([&] { train::load_first_numbers(file.path(), 2); });
   fuzz::take_or_refuse([&] {
     const train::NamedTensors tensors = train::load_tensors(file.path());
     torch::nn::Linear linear(3, 2);

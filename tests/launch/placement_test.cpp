@@ -97,6 +97,58 @@ TEST(Placement, OneProcessAloneIsAJobOfOneWhereverItIs) {
   }
 }
 
+TEST(Placement, OneProcessOfALauncherIsANumber) {
+  const std::vector<Environment> counted{
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}},
+      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+      {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "x"}},
+      {{"RIPIENO_RANK", "0"}, {"RIPIENO_WORLD_SIZE", "1"}, {"RIPIENO_CONTROL_FD", "3"}}};
+  for (const Environment& environment : counted) EXPECT_TRUE(placement_in(environment).counts);
+  const std::vector<Environment> uncounted{
+      {},
+      {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}},        // a shell of sbatch or salloc
+      {{"RIPIENO_RANK", "0"}, {"RIPIENO_WORLD_SIZE", "1"}},  // a job of its own
+      {{"RANK", "0"}, {"WORLD_SIZE", "1"}}};                 // anybody's
+  for (const Environment& environment : uncounted) EXPECT_FALSE(placement_in(environment).counts);
+  // Of a job step of one task, in which mpirun starts two.
+  EXPECT_EQ(placement_in({{"SLURM_PROCID", "0"},
+                          {"SLURM_STEP_NUM_TASKS", "1"},
+                          {"RANK", "1"},
+                          {"WORLD_SIZE", "2"},
+                          {"MASTER_ADDR", "localhost"}})
+                .world_size,
+            2);
+}
+
+TEST(Placement, RanksListenWhereTheOthersCome) {
+  const Environment one_host{{"RANK", "1"},         {"WORLD_SIZE", "2"},
+                             {"LOCAL_RANK", "1"},   {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_PORT", "80"}, {"RIPIENO_TOKEN", std::string(64, 'a')}};
+  const Environment srun{{"SLURM_PROCID", "1"},      {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"},
+                         {"SLURM_JOB_ID", "12"},     {"SLURM_STEP_ID", "0"},        {"SLURM_STEP_NODELIST", "node1"},
+                         {"RIPIENO_TOKEN", "secret"}};
+  const Environment by_hand{{"RIPIENO_RANK", "1"}, {"RIPIENO_WORLD_SIZE", "2"}, {"RIPIENO_TOKEN", "secret"}};
+  const auto listens = [](Environment job, const char* name, const char* address) {
+    job[name] = address;
+    return placement_in(job).listen;
+  };
+  const std::string all = membership::all_addresses();
+  for (const char* host : {"localhost", "127.0.0.1", "::1"})
+    EXPECT_EQ(listens(one_host, "MASTER_ADDR", host), "127.0.0.1") << host;
+  for (const char* host : {"10.77.0.2", "node1", "fd00::2"})
+    EXPECT_EQ(listens(one_host, "MASTER_ADDR", host), all) << host;
+  auto without_secret = one_host;
+  without_secret.erase("RIPIENO_TOKEN");
+  EXPECT_EQ(listens(without_secret, "MASTER_ADDR", "10.77.0.2"), "127.0.0.1") << "they meet by a file";
+  EXPECT_EQ(placement_in(srun).listen, all);
+  EXPECT_EQ(listens(by_hand, "RIPIENO_RENDEZVOUS", "127.0.0.1:80"), "127.0.0.1");
+  EXPECT_EQ(listens(by_hand, "RIPIENO_RENDEZVOUS", "10.77.0.2:80"), all);
+  auto told = srun;
+  told["RIPIENO_LISTEN"] = "10.0.0.7";
+  EXPECT_EQ(placement_in(told).listen, "10.0.0.7");
+}
+
 TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   Environment of_two_hosts{{"RANK", "3"},
                            {"WORLD_SIZE", "4"},
@@ -248,6 +300,18 @@ TEST(Placement, ContradictionsAreRefusedWithBothValues) {
   expect_refused(script, {"RIPIENO_WORLD_SIZE is 1", "OMPI_COMM_WORLD_SIZE is 4"});
   script["RIPIENO_CONTROL_FD"] = "3";  // a launcher of ours, started by one of the four
   EXPECT_NO_THROW(placement_in(script));
+  // The same plain variables for all of a launcher's processes.
+  for (const Environment& launcher : {Environment{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+                                      Environment{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+                                      Environment{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}}) {
+    auto plain = launcher;
+    plain.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "80"}});
+    expect_refused(plain, {"RANK is 0, WORLD_SIZE is 2", launcher.begin()->first + " is 1"});
+    plain["RANK"] = "1";
+    EXPECT_NO_THROW(placement_in(plain));
+    plain["RANK"] = "5", plain["WORLD_SIZE"] = "8";  // each of the two starts four
+    EXPECT_NO_THROW(placement_in(plain));
+  }
   expect_refused({{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}},
                  {"OMPI_COMM_WORLD_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"});
   expect_refused({{"OMPI_COMM_WORLD_RANK", "two"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, {"OMPI_COMM_WORLD_RANK is 'two'"});
@@ -264,6 +328,9 @@ TEST(Placement, NoLauncherMakesSeveralRank0sOfOne) {
   const Environment unknown{{"GLORP_RANK", "1"}, {"GLORP_SIZE", "2"}};
   EXPECT_NE(placement_in(unknown).cannot_meet.find("GLORP_RANK is '1', GLORP_SIZE is '2'"), std::string::npos);
   EXPECT_THROW(check_environment(), Error);
+  auto in_a_shell_of_a_step = unknown;
+  in_a_shell_of_a_step.insert({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}});
+  EXPECT_NE(placement_in(in_a_shell_of_a_step).cannot_meet, "");
   auto known_to_be_alone = unknown;
   known_to_be_alone["RIPIENO_RANK"] = "0";
   known_to_be_alone["RIPIENO_WORLD_SIZE"] = "1";

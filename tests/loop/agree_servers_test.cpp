@@ -29,6 +29,15 @@ TEST(AgreeServers, WeightsThatTheyWouldOverwriteAreTold) {
   }
 }
 
+TEST(AgreeServers, HaveNoUseForBeforeUpdate) {
+  on_loop_ranks(1, [&](const ProcessGroup& group) {
+    AgreeingRank mine(group);
+    const AgreeOptions options{.before_update = [] {}};
+    expect_part(first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ps-sync", options); }),
+                "before_update has no effect with ps-sync");
+  });
+}
+
 TEST(AgreeServers, OptionsOfTheOptimiserThatChangeAreTold) {
   on_loop_ranks(1, [&](const ProcessGroup& group) {
     AgreeingRank mine(group);

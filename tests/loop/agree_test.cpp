@@ -295,6 +295,36 @@ TEST(AgreeNet, GradientsAreTheStrategysAfterwardsWhetherZeroedInPlaceOrNot) {
   });
 }
 
+TEST(AgreeNet, BeforeUpdateIsWhereGradientsAreClippedAsInOneProcess) {
+  for (const char* strategy : {"ring", "accumulate", "local-sgd"}) {
+    on_loop_ranks(2, [&](const ProcessGroup& group) {
+      AgreeingRank mine(group);
+      int calls = 0;
+      const auto clip = [&] {
+        ++calls;
+        torch::nn::utils::clip_grad_norm_({mine.line->weight}, 0.5);
+      };
+      const AgreeOptions options{.before_update = clip};  // local-sgd: no exchange in the 5 steps
+      Agreement agreement = agree(mine.line, mine.optimiser, group, strategy, options);
+      mine.take(agreement, 5);
+      // One process, on what the optimiser steps on: the mean loss, or with local-sgd this rank's own.
+      const bool is_local = std::string_view(strategy) == "local-sgd";
+      const torch::Tensor alone = torch::zeros({13}, torch::dtype(torch::kFloat64).requires_grad(true));
+      torch::optim::SGD optimiser({alone}, 0.1);
+      for (int step = 0; step < 5; ++step) {
+        optimiser.zero_grad();
+        const auto loss = [&](int rank) { return (alone - rank).square().sum(); };
+        (is_local ? loss(mine.rank) : (loss(0) + loss(1)) / 2).backward();
+        torch::nn::utils::clip_grad_norm_({alone}, 0.5);
+        optimiser.step();
+      }
+      EXPECT_TRUE(torch::allclose(mine.line->weight, alone, 0, 1e-14)) << strategy;
+      EXPECT_EQ(calls, 5) << strategy;
+      agreement.finish();
+    });
+  }
+}
+
 TEST(AgreeNet, SeveralAgreementsAndCollectivesOfOneGroupDoNotMix) {
   on_loop_ranks(2, [&](const ProcessGroup& group) {
     const auto one = std::make_shared<Line>(), other = std::make_shared<Line>();

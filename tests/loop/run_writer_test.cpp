@@ -219,12 +219,15 @@ TEST_F(Loops, OfAnAgreementTheOptimisersTimeIsItsOwn) {
 }
 
 TEST_F(Loops, TheFirstLossThatIsNoNumberIsNamed) {
+  ::testing::internal::CaptureStderr();
   RunWriter run(nullptr, {.folder = folder.path()});
   run.step({.loss = 1, .samples = 4});
   run.epoch();
   run.step({.loss = std::numeric_limits<double>::infinity(), .samples = 4});
   run.step({.loss = std::numeric_limits<double>::quiet_NaN(), .samples = 4});
   run.finish();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "ripieno: warning: the training loss of rank 0 was inf at step 1, in epoch 2; the loop goes on\n");
   const auto found = report::read_run(run.folder()).summary.not_finite;
   ASSERT_TRUE(found);
   EXPECT_EQ(described(*found), "the training loss of rank 0 was inf at step 1, in epoch 2");
@@ -255,6 +258,13 @@ TEST_F(Loops, WhatKeepsOneRankFromItIsToldToAll) {
     EXPECT_EQ(line, text(is_first ? "rank 1 could not go on: " : "", "sample_every is negative; 0 is never"));
     RunWriter(group, {.folder = folder.path()});  // the group goes on
   });
+}
+
+TEST_F(Loops, ARunThatEndsAtOnceIsNotRemovedBeforeAllHaveBegunIt) {
+  on_loop_ranks(2, [&](const ProcessGroup& group) {
+    for (int run = 0; run < 50; ++run) RunWriter(group, {.folder = folder.path()});  // rank 0 removes it: nothing came
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_F(Loops, WrongCallsAreNamed) {

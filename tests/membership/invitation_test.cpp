@@ -1,7 +1,10 @@
 #include "ripieno/membership/invitation.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -39,6 +42,33 @@ TEST(Invitation, IsReadAsItWasWritten) {
   ASSERT_EQ(stat(path.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "nothing else is left";
+}
+
+TEST(Invitation, ARankIsOneProcessWhileItMeetsTheOthers) {
+  const TemporaryFolder folder;
+  const InvitationFile job(folder.path() / "job");
+  {
+    const auto rank0 = job.claim(0), rank1 = job.claim(1);
+    const std::string second = refusal([&] { job.claim(1); });
+    EXPECT_NE(second.find(text("rank 1 of this job is process ", ::getpid(), " already")), std::string::npos) << second;
+    EXPECT_NE(second.find("MASTER_PORT"), std::string::npos) << second;
+    EXPECT_NO_THROW(InvitationFile(folder.path() / "other").claim(1));
+  }
+  EXPECT_NO_THROW(job.claim(1)) << "once it has met them, another job may have the name";
+}
+
+TEST(Invitation, TheClaimOfAProcessThatWasKilledIsFree) {
+  const TemporaryFolder folder;
+  const InvitationFile job(folder.path() / "job");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto claim = job.claim(1);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_NO_THROW(job.claim(1));
 }
 
 TEST(Invitation, IsBelievedOnlyIfNobodyElseSeesIt) {
@@ -85,14 +115,24 @@ TEST(Invitation, TokensAreReadFromFilesOfTheUsersOwn) {
 
 TEST(Invitation, TheFolderIsTheUsersAlone) {
   const TemporaryFolder folder;
-  const auto path = private_folder(folder.path());
-  EXPECT_EQ(path, folder.path() / "ripieno");
-  EXPECT_EQ(private_folder(folder.path()), path) << "it may be there already";
+  const auto path = folder.path() / "ripieno", other = folder.path() / "other";
+  EXPECT_EQ(private_folder({path, other}), path);
+  EXPECT_EQ(private_folder({path, other}), path) << "it may be there already";
   chmod(path.c_str(), 0755);
-  refusal([&] { private_folder(folder.path()); });
+  refusal([&] { private_folder({path}); });
+  EXPECT_EQ(private_folder({path, other}), other) << "another place will do";
   std::filesystem::remove(path);
   std::filesystem::create_directory_symlink("/tmp", path);
-  refusal([&] { private_folder(folder.path()); });
+  refusal([&] { private_folder({path}); });
+  EXPECT_EQ(private_folder({path, other}), other);
+  std::filesystem::remove(path);
+  std::ofstream(path) << "a file";
+  EXPECT_EQ(private_folder({path, other}), other);
+  if (::getuid() != 0) return;
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(private_folder({path, other}), other) << "another user has taken the name";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ripieno/core/random.h"
+#include "ripieno/optim/loss_scale.h"
 #include "ripieno/optim/muon.h"
 #include "ripieno/optim/optimiser.h"
 
@@ -92,15 +93,16 @@ TEST(Groups, WeightDecayIsNotTimesTheFactor) {
 }
 
 TEST(Groups, TheFirstLayerSlowsDownAndThenRests) {
-  OptimiserOptions options{.first_layer_steps = 4, .tensors = tensors()};
+  OptimiserOptions options{.first_layer_steps = 4, .first_layer_rate = 1, .tensors = tensors()};
   const auto optimiser = make_optimiser(options, n, DType::fp64);
   std::vector<double> weights(n, 0), gradients(n, 1);
   double first = 0, other = 0;
   for (int s = 0; s < 6; ++s) {
     optimiser->begin_step();
-    optimiser->update(0, std::span(weights), std::span(gradients), 1);
-    first -= std::max(0.0, 1 - s / 4.0);
-    other -= 1;
+    const double scheduled = 1 - s / 6.0;
+    optimiser->update(0, std::span(weights), std::span(gradients), scheduled);
+    first -= std::max(0.0, 1 - s / 4.0);  // by a schedule of its own
+    other -= scheduled;
     EXPECT_DOUBLE_EQ(weights[0], first) << s;
     EXPECT_DOUBLE_EQ(weights[8], first) << s;
     EXPECT_DOUBLE_EQ(weights[9], other) << s;
@@ -114,6 +116,7 @@ std::vector<OptimiserOptions> grouped_options() {
   all.head_factor = 2;
   all.weight_decay = 0.1;
   all.first_layer_steps = 5;
+  all.first_layer_rate = 0.05;
   all.lookahead_every = 2;
   all.lookahead_power = 1;
   all.total_steps = 7;
@@ -201,12 +204,35 @@ TEST(Lookahead, EndsAtItsMean) {
   options.total_steps = 6;
   const auto optimiser = make_optimiser(options, 1, DType::fp64);
   std::vector<double> w = {0}, gradients = {-1};
-  const double due[] = {1, 2, 3, 1, 2, 0.75 + 0.25 * 3};  // slow: 0.25 * 4 = 1, then 1 + 0.25 * (3 - 1)
+  const double due[] = {1, 2, 3, 1, 2, 1};  // slow: 0.25 * 4 = 1
   for (int s = 0; s < 6; ++s) {
     optimiser->begin_step();
     optimiser->update(0, std::span(w), std::span(gradients), 1);
     EXPECT_DOUBLE_EQ(w[0], due[s]) << s;
   }
+}
+
+TEST(Lookahead, LeavesWeightsThatHaveNoMean) {
+  OptimiserOptions options;
+  options.lookahead_every = 4;
+  options.total_steps = 3;
+  const auto optimiser = make_optimiser(options, 1, DType::fp64);
+  std::vector<double> w = {0}, gradients = {-1};
+  for (int s = 0; s < 3; ++s) {
+    optimiser->begin_step();
+    optimiser->update(0, std::span(w), std::span(gradients), 1);
+  }
+  EXPECT_EQ(w[0], 3);
+}
+
+TEST(LossScale, StaysWhereItCanChangeAgain) {
+  LossScale scale({.interval = 1});
+  for (int step = 0; step < 3000; ++step) scale.update(false);
+  EXPECT_EQ(scale.value(), 0x1p-14);
+  for (int step = 0; step < 3000; ++step) scale.update(true);
+  EXPECT_EQ(scale.value(), 0x1p127);
+  scale.update(false);
+  EXPECT_EQ(scale.value(), 0x1p126);
 }
 
 }  // namespace

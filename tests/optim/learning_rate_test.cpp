@@ -115,12 +115,24 @@ TEST(LearningRate, StepCountsFromTheStartOfTrainingAndWarmupMeetsIt) {
   EXPECT_DOUBLE_EQ(rate.at(6), 0.25);
 }
 
+TEST(LearningRate, WarmupRisesToWhereACycleBegins) {
+  for (const char* schedule : {"one-cycle", "triangular"}) {
+    const LearningRate rate({.schedule = schedule, .base = 1, .warmup_epochs = 2, .start_fraction = 0.04}, 12, 1);
+    EXPECT_DOUBLE_EQ(rate.at(0), 0.004);
+    EXPECT_DOUBLE_EQ(rate.at(1), 0.022);
+    EXPECT_DOUBLE_EQ(rate.at(2), 0.04);
+    EXPECT_DOUBLE_EQ(rate.at(5), 1);  // 0.3 of the ten epochs that follow
+  }
+  const LearningRate falling({.schedule = "triangular", .base = 1, .warmup_epochs = 2, .peak_at = 0}, 12, 1);
+  EXPECT_DOUBLE_EQ(falling.at(0), 0.1);
+  EXPECT_DOUBLE_EQ(falling.at(2), 1);
+}
+
 TEST(LearningRate, WarmupNeverFalls) {
-  const LearningRate rate({.schedule = "one-cycle", .base = 1, .warmup_epochs = 2, .start_fraction = 0.04}, 12, 1);
-  EXPECT_DOUBLE_EQ(rate.at(0), 0.04);
-  EXPECT_DOUBLE_EQ(rate.at(1), 0.04);
-  EXPECT_DOUBLE_EQ(rate.at(2), 0.04);
-  EXPECT_DOUBLE_EQ(rate.at(5), 1);  // 0.3 of the ten epochs that follow
+  const LearningRate rate({.base = 1, .warmup_epochs = 2}, 12, 0.05);
+  EXPECT_DOUBLE_EQ(rate.at(0), 0.05);
+  EXPECT_DOUBLE_EQ(rate.at(1), 0.05);
+  EXPECT_DOUBLE_EQ(rate.at(2), 0.05);
 }
 
 TEST(LearningRate, RefusesOptionsOutOfRangeByName) {

@@ -215,6 +215,31 @@ TEST(Projection, TheSlowestOfManyIsAsSlowAsOfSoMany) {
   EXPECT_NEAR(waiting("local-sgd", 512), 0.3 * 0.03 * (19.5 - 8) / 8, 0.2 * 0.3 * 0.03);
 }
 
+TEST(Projection, AServersLinkCarriesBothDirectionsAtOnce) {
+  // A lone worker's step: its pass, a push, a pull and two delays. Two workers find the link free; of more, the pushes
+  // take the server's link one after the other, while pulls take it the other way.
+  for (const double delay_s : {1e-3, 20e-3}) {
+    const auto step = [&](const char* strategy, int workers) {
+      ProjectedJob job = job_of(strategy, "fp32", workers, 100, 512);
+      job.link.latency = from_seconds(delay_s);
+      job.window_bytes = 64 << 20;
+      job.framing_bytes = 48;
+      job.spread = 0.06;
+      return project(job).step_s;
+    };
+    const double push = 4 * 8e-8 * static_cast<double>(layout_of(512, true).parameters);
+    const double alone = 0.03 + 2 * push + 2 * delay_s;
+    for (const char* strategy : {"ps-async", "ps-ssp"}) {
+      const std::string where = text(strategy, " ", delay_s);
+      EXPECT_NEAR(step(strategy, 2) / alone, 1, 0.1) << where;
+      for (const int workers : {4, 8}) {
+        EXPECT_GE(step(strategy, workers), 0.99 * workers * push) << where;
+        EXPECT_LE(step(strategy, workers), 1.1 * workers * push) << where;
+      }
+    }
+  }
+}
+
 TEST(Projection, CodingIsCharged) {
   ProjectedJob job = job_of("ring", "topk", 2, 40);
   const Projection free = project(job);

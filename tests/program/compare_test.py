@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import fcntl
-import io
 import json
 import os
 import pathlib
@@ -15,7 +14,8 @@ import termios
 import tomllib
 import unittest
 
-from program import BINARY, ROOT, SMALL, USAGE, WATCHDOG, ProgramTest, sets
+import sentences
+from program import BINARY, DATA, ROOT, SMALL, USAGE, WATCHDOG, ProgramTest, sets
 
 GRID = """title = "two ways to agree"
 workers = 2
@@ -43,9 +43,14 @@ class CompareTest(ProgramTest):
     def test_a_grid(self):
         first = self.ripieno("compare", "grid.toml")
         self.assertEqual(first.code, 0, first.err)
-        self.assertEqual([line.split()[0] for line in first.out.splitlines()[3:5]], ["ring", "fedavg"])
+        rows = [line.split() for line in first.out.splitlines()[4:6]]
+        self.assertEqual({row[0] for row in rows}, {"ring", "fedavg"})
         self.assertIn("accuracy", first.out)
         self.assertIn("±", first.out)
+        self.assertRegex(first.out, r"(?m)^mnist-cnn on digits, 2 workers, .*; compared with ring, a ring in fp32\.$")
+        self.assertRegex(first.out, r"(?m)^All workers share one machine's memory, .* set transport\.mbit_s = 100 ")
+        self.assertRegex(first.out, r"(?m)^(ring and fedavg|fedavg and ring) cannot be told from guessing, which gets 10 % ")
+        self.assertEqual(first.out.splitlines()[-1], "4 runs in runs; their page: ripieno report grid.toml")
         self.assertEqual(first.err.splitlines()[0], "two ways to agree")
         self.assertEqual([line.split(":")[0] for line in first.err.splitlines()[1:]],
                          ["1/4 ring", "2/4 ring", "3/4 fedavg", "4/4 fedavg"])
@@ -77,10 +82,34 @@ class CompareTest(ProgramTest):
         self.assertEqual(len(self.runs()), 5)
 
         # Other settings are other runs.
-        fourth = self.ripieno("compare", "grid.toml", "--set", "strategy=ring", "--set", "seeds=1",
-                              "--set", "learning_rate.base=0.01")
+        others = ["--set", "strategy=ring", "--set", "seeds=1", "--set", "learning_rate.base=0.01"]
+        fourth = self.ripieno("compare", "grid.toml", *others)
         self.assertNotIn("done before", fourth.err)
         self.assertEqual(len(self.runs()), 6)
+        (*_, command) = fourth.out.splitlines()[-1].partition("their page: ripieno ")
+        self.assertEqual(command.split(), ["report", "grid.toml", *others])
+
+        # A recipe's report has its own runs alone, and short names; of all of the folder the least that tells them apart.
+        def ways(*arguments):
+            report = self.json("report", *arguments)
+            self.assertEqual(sentences.wrong(report), [])
+            return report["title"], len(report["runs"]), sorted(row[0]["text"] for row in report["tables"][0]["rows"])
+
+        self.assertEqual(ways("grid.toml"), ("two ways to agree", 4, ["fedavg", "ring"]))
+        self.assertEqual(ways("grid.toml", "--only", "fedavg")[1:], (2, ["fedavg"]))
+        self.assertEqual(ways(*command.split()[1:])[1], 1)
+        self.assertEqual(ways("runs")[2], ["fedavg", "fedavg …", "ring, learning_rate.base 0.01", "ring, learning_rate.base 0.1"])
+        for arguments, code, words in ((["runs", "--only", "ring"], USAGE, ["--only", "recipe"]),
+                                       (["grid.toml", "--set", "data.train_samples=64"], DATA, ["grid.toml", "ripieno compare grid.toml"])):
+            result = self.ripieno("report", *arguments)
+            self.assertEqual(result.code, code, result.err)
+            self.assert_one_line(result.err, *words)
+
+        listed = self.json("list", "runs")
+        self.assertEqual([row["run"] for row in listed], [f"runs/{run.name}" for run in self.runs()])
+        self.assertEqual([row["state"] for row in listed].count("unfinished"), 1)
+        self.assertIn(self.runs()[0].name, self.good("list", "runs", "runs"))
+        self.assert_one_line(self.ripieno("list", "runs", "nowhere").err, "nowhere", "no folder")
 
     def test_on_a_terminal_each_run_leaves_a_line(self):
         ours, theirs = pty.openpty()
@@ -104,12 +133,14 @@ class CompareTest(ProgramTest):
         recipe = ["train", "grid.toml", *sets({"strategy": "ring", "seeds": 1, "seed": 1, "transport.kind": "simulated"})]
         for _ in range(2):
             self.good(*recipe)
-        table = list(csv.DictReader(io.StringIO(self.good("report", "runs", "--format", "csv"))))
-        self.assertEqual({row["axis"]: row["y"] for row in table if row["part"] == "cells"}["seeds"], "1")
-        self.assertEqual({row["spread"] for row in table}, {""})
-        for row in table:  # every number can be read as one
-            if row["part"] == "runs" and row["axis"] in ("images/s", "MB sent", "seed"):
-                float(row["y"])
+        self.good("report", "runs", "--format", "csv", "-o", "tables")
+        read = lambda name: list(csv.DictReader((self.folder / "tables" / name).read_text().splitlines()))
+        (way,) = read("cells.csv")
+        self.assertEqual(way["seeds"], "1")
+        self.assertFalse(any("±" in head for head in way))
+        for run in read("runs.csv"):
+            for head in ("images/s", "s an epoch", "seed"):
+                float(run[head])  # every number can be read as one
 
     def test_train_takes_no_grid(self):
         result = self.ripieno("train", "grid.toml")
@@ -178,11 +209,11 @@ class ExplainTest(ProgramTest):
     def test_a_strategys_options_are_answered(self):
         two, four = (self.json("explain", "fedavg", "-n", ranks) for ranks in (2, 4))
         self.assertEqual((two["workers"], four["workers"]), (2, 4))
-        slow, fast = (self.json("explain", "local-sgd", "--gbit-s", rate, "--latency-us", 0) for rate in (0.1, 1))
+        slow, fast = (self.json("explain", "local-sgd", "--mbit-s", rate, "--latency-us", 0) for rate in (100, 1000))
         self.assertAlmostEqual(slow["seconds_at_least"], 10 * fast["seconds_at_least"])
         self.assertAlmostEqual(slow["seconds_at_least"], slow["bytes_of_the_busiest"] * 8 / 1e8)
         self.assertEqual(self.json("explain", "ddp", "--wire", "fp16", "--set", "workers=2")["how"], "fp16")
-        self.assertIn("0.1 Gb/s", self.good("explain", "local-sgd", "--gbit-s", "0.1"))
+        self.assertIn("100 Mb/s", self.good("explain", "local-sgd", "--mbit-s", "100"))
 
     def test_every_codec(self):
         for row in self.json("list", "codecs"):
@@ -339,8 +370,8 @@ class RecipesTest(ProgramTest):
         (self.folder / "beside.toml").write_text(GRID.replace("seeds = 2", "seeds = 1") + published)
         out = self.good("compare", "beside.toml")
         self.assertIn("\nSomebody, table 1\n", out)
-        self.assertTrue(out.endswith("On another machine.\n"), out)
-        row = next(line for line in reversed(out.splitlines()) if line.startswith("ring"))
+        self.assertIn("On another machine.\n", out)
+        row = next(line for line in reversed(out.splitlines()) if line.startswith("ring "))
         cells = row.split()
         self.assertEqual((cells[2], cells[4]), ("7.000", "–"))
         page = self.good("report", "runs", "--format", "md", "--beside", "beside.toml")

@@ -17,13 +17,20 @@ LINES = [
     (("help", "trian"), USAGE, ['no command "trian"', "did you mean train?"]),
     (("train", "--fast"), USAGE, ["--fast", "ripieno train --help"]),
     (("train", "--epochs", "3"), USAGE, ["--epochs", "did you mean --set train.epochs=3?"]),
-    (("train", "--batch-size=32"), USAGE, ["did you mean --set batch.per_worker=32?"]),
+    (("train", "--batch-size=32"), USAGE, ["did you mean --set batch.per_worker=32?", "batch.global"]),
+    (("compare", "--compute", "replay"), USAGE, ["--compute", "did you mean --set train.compute=replay?"]),
+    (("explain", "ring", "--gbit-s", "1"), USAGE, ["--gbit-s", "did you mean --mbit-s?", "1 Gb/s is 1000"]),
+    (("explain", "ring", "--bandwidth", "1"), USAGE, ["did you mean --mbit-s?"]),
+    (("explain", "parameter-server"), USAGE, ["did you mean ps-sync?"]),
+    (("train", "--set", "data.samples=9"), USAGE, ["data.samples", "did you mean data.train_samples?"]),
+    (("train", "--set", B, "--strategy", "ring-allreduce"), USAGE, ['"ring-allreduce"', 'did you mean "ring"?']),
+    (("train", "--set", B, "--strategy", "async"), USAGE, ['"async"', 'did you mean "ps-async"?']),
     (("train", "--stategy", "ring"), USAGE, ["did you mean --strategy?"]),
     (("train", "--workers", "x"), USAGE, ["--workers", "x", "1 to 4096"]),
     (("train", "-n", "-1"), USAGE, ["--workers", "-1", "1 to 4096"]),
     (("list", "colours"), USAGE, ["colours", "strategies"]),
     (("list", "strategy"), USAGE, ['"strategy"', "did you mean strategies?"]),
-    (("list", "settings", "optimizer"), USAGE, ['"optimizer"', "did you mean optimiser?"]),
+    (("list", "settings", "optimizer"), USAGE, ['"optimizer"', "did you mean optimiser"]),
     (("list", "models", "vgg"), USAGE, ["list models vgg", "settings"]),
     (("compare",), USAGE, ["recipe is required"]),
     (("launch", "-n", "2"), USAGE, ["command is required"]),
@@ -75,8 +82,8 @@ LINES = [
     (("train", "--set", "train.epochs=99999999999999999999"), USAGE, ["train.epochs = 99999999999999999999", "64 bits"]),
     (("train", "-n", "2", "--set", "workers=3"), USAGE, ["--set workers=3 and -n 2 both say workers"]),
     (("train", "--strategy", "ring", "--set", "strategy=ddp"), USAGE, ["--set strategy=ddp and --strategy ring"]),
-    (("explain", "ddp", "--gbit-s", "nan"), USAGE, ["--gbit-s", "nan", "0.000001 to 1000000"]),
-    (("explain", "ring", "--gbit-s", "0"), USAGE, ["--gbit-s", "Value 0 not in range"]),
+    (("explain", "ddp", "--mbit-s", "nan"), USAGE, ["--mbit-s", "nan", "0.001 to 1000000"]),
+    (("explain", "ring", "--mbit-s", "0"), USAGE, ["--mbit-s", "Value 0 not in range"]),
     (("explain", "ring", "--latency-us", "-1"), USAGE, ["--latency-us", "-1", "0 to 10000000000"]),
     (("explain", "ddp", "--wire", "int8", "--set", "exchange.codec=fp16"), USAGE, ["--set exchange.codec=fp16 and --wire int8"]),
     (("explain", "ddp", "--model", "mnist-cnn", "--set", "model=alexnet"), USAGE, ["--set model=alexnet and --model mnist-cnn"]),
@@ -123,6 +130,8 @@ LINES = [
     (("list", "routes", "all-gathre"), USAGE, ['"all-gathre"', 'did you mean "all-gather"?']),
     (("explain", "topkk"), USAGE, ['"topkk"', "did you mean topk?"]),
     (("train", "--set", B, "--set", "model=alexnet"), USAGE, ["alexnet", "3x32x32", "digits", "1x28x28"]),
+    (("train", "--set", B, "--set", "data.deviation=[0.2,0.2]"), USAGE, ["data.deviation has 2 values", "digits 1 channel"]),
+    (("train", "--set", B, "--set", "data.normalise=unit", "--set", "data.mean=[0.1]"), USAGE, ["data.mean", "data.normalise"]),
     # files
     (("train", "missing.toml"), USAGE, ["missing.toml", "No such file"]),
     (("train", "binary.toml"), USAGE, ["binary.toml:1:1"]),
@@ -186,6 +195,28 @@ class ErrorsTest(ProgramTest):
         self.variables = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}  # a shell of sbatch or salloc
         self.good("launch", "-n", "2", "--", "true")
 
+    def test_a_long_argument_is_not_repeated_in_full(self):
+        long = "a" * 5000
+        words = "b " * 2500
+        (self.folder / "long.toml").write_text(f'strategy = "{words}"\nbatch.per_worker = 8\n')
+        for arguments in (("train", long), ("train", "--set", B, "--set", f"strategy={long}"), ("train", "--set", f"{long}=1"), (long,), ("train", f"--{long}"),
+                          ("train", "--set", B, "--set", f"strategy={words}"), ("train", "--set", B, "--set", f"run.folder={long}"),
+                          ("train", "long.toml"), ("report", long), ("explain", long), ("train", "--resume", long)):
+            with self.subTest(arguments=[one[:20] for one in arguments]):
+                result = self.ripieno(*arguments)
+                self.assertNotEqual(result.code, 0)
+                self.assertLess(len(result.err), 1000, result.err)
+                self.assertIn(" bytes)", result.err)
+
+    def test_files_are_for_whom_the_umask_leaves_them(self):
+        done = subprocess.run(["sh", "-c", 'umask 077 && exec "$0" "$@"', BINARY, "train", *sets(SMALL | {"run.trace": "true"})],
+                              cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=WATCHDOG)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (run,) = self.runs()
+        self.assertGreater(len(list(run.iterdir())), 8)
+        for file in run.iterdir():
+            self.assertEqual(file.stat().st_mode & 0o077, 0, file)
+
     def test_a_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -208,7 +239,7 @@ class ErrorsTest(ProgramTest):
                 self.check(self.ripieno(*arguments, output="/dev/full"), IO, ["standard output: cannot write", "No space left"])
         self.check(self.ripieno("list", "routes", output=None), IO, ["standard output: cannot write", "Bad file descriptor"])
         (run / "kept.json").rename(run / "summary.json")
-        for arguments, word in ((("--format", "json"), "standard output"), (("--format", "csv", "--output", "/dev/full"), "/dev/full")):
+        for arguments, word in ((("--format", "json"), "standard output"), (("--format", "md", "--output", "/dev/full"), "/dev/full")):
             result = self.ripieno("report", run, *arguments, output="/dev/full")
             self.assertEqual(result.code, IO, result.err)
             self.assert_one_line(result.err, f"{word}: cannot write", "No space left")

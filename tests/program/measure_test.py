@@ -55,7 +55,7 @@ class MeasureTest(ProgramTest):
         self.assertEqual((second.out, len(self.runs())), (first.out, 2))
 
     def test_in_virtual_time_the_choice_follows_from_the_link(self):
-        link = {"simulated.latency_us": 50, "simulated.gbit_s": 1, "transport.kind": "simulated"}
+        link = {"simulated.latency_us": 50, "simulated.mbit_s": 1000, "transport.kind": "simulated"}
         chosen = self.train(self.SETTINGS | link).config["exchange"]
         # 61,130 numbers; 4 rounds of 50 us against 4/3 of 8 ns for each byte: the root of 244,520 x 200 us / 10.67 ns.
         self.assertAlmostEqual(chosen["bucket_mb"], 0.068, delta=0.002)

@@ -137,7 +137,7 @@ class ExplainTest(ProgramTest):
         quarters = self.good("explain", "halving-doubling", "-n", "6")
         self.assertIn("c1: the second of 4 chunks of the buffer", quarters)
         self.assertIn("c2-3→2  2→+c0-1", quarters)
-        self.assertIn("more than a month", self.ripieno("explain", "direct", "-n", "512", "--elements", 10 ** 9, "--gbit-s", 0.001).err)
+        self.assertIn("more than a month", self.ripieno("explain", "direct", "-n", "512", "--elements", 10 ** 9, "--mbit-s", 1).err)
         self.assertIn("time on such links     0 s", self.good("explain", "all-to-all", "-n", "6", "--elements", "3"))
         self.assertIn(
             "(40 B), of which the last 1 stay, on 3 ranks",

@@ -1,7 +1,6 @@
 """Reports and samples as a user meets them: the page in a real browser, its other forms, what is in the metrics."""
 
 import csv
-import io
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import unittest
 import urllib.parse
 from pathlib import Path
 
+import sentences
 from program import DATA, SMALL, USAGE, ProgramTest, is_progress, sets
 
 GRID = """title = "ways to agree"
@@ -71,6 +71,17 @@ function look() {
       outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => seen(t) && (box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1))).map((p) => p.id),
       numbers: all(".numbers tbody tr").length, number_links: all(".numbers td a").length,
     });
+    const number = page.querySelector("#cells td:nth-child(4) a");
+    number.click();
+    const shown = page.querySelector("#source[open]");
+    found.line = shown && [number.textContent, shown.querySelector("b").textContent, shown.querySelector(".here").textContent];
+    page.querySelector("#source button").click();
+    found.closed = !page.querySelector("#source[open]");
+    const column = () => all("#cells tbody td:nth-child(4)").map((td) => parseFloat(td.textContent));
+    page.querySelector("#cells th:nth-child(4)").click();
+    found.sorted = column();
+    page.querySelector("#cells th:nth-child(4)").click();
+    found.turned = column();
     document.getElementById("found").textContent = JSON.stringify(found);
   }, 1500);
 }
@@ -135,6 +146,11 @@ class ReportTest(ProgramTest):
         (self.folder / "grid.toml").write_text(GRID)
         self.good("compare", "grid.toml")
 
+    def tables(self, runs):
+        """The rows of each CSV file, each a table with heads."""
+        self.good("report", runs, "--format", "csv", "-o", "tables")
+        return {file.name: list(csv.DictReader(file.open())) for file in (self.folder / "tables").glob("*.csv")}
+
     def probe(self, theme, width):
         (self.folder / "probe.html").write_text(PROBE.replace("THEME", theme).replace("WIDTH", str(width)))
         dom, complaints = chromium(self.folder, "--dump-dom", f"file://{self.folder}/probe.html")
@@ -147,6 +163,7 @@ class ReportTest(ProgramTest):
         self.assertEqual(result.code, 0, result.err)
         self.assertRegex(result.out, r"^mnist-cnn on digits, 2 workers, batch 32 a worker, .*; compared with ring, a ring in fp32\.\n")
         self.assertIn("report.html", result.err)
+        self.assertEqual(sentences.wrong(self.json("report", "runs")), [])
         for theme, width in (("light", 1280), ("dark", 1280), ("light", 400)):
             with self.subTest(f"{theme}, {width}"):
                 found = self.probe(theme, width)
@@ -172,6 +189,11 @@ class ReportTest(ProgramTest):
                 self.assertEqual(found["outside"], [], "texts that stick out of their figure")
                 self.assertGreater(found["numbers"], 50)
                 self.assertGreater(found["number_links"], 20)
+                number, title, line = found["line"]
+                self.assertRegex(title, r"^runs/\d+-[a-z-]+/summary\.json, line \d+$")
+                self.assertRegex(line, r'^\d+ +"epoch": ')
+                self.assertTrue(found["closed"])
+                self.assertEqual((found["sorted"], found["turned"]), (sorted(found["sorted"], reverse=True), sorted(found["sorted"])))
                 bright, dim = ("ground", "ink") if theme == "light" else ("ink", "ground")
                 self.assertGreater(brightness(found[bright]), brightness(found[dim]) + 400)
                 shot = self.folder / f"{theme}.png"
@@ -204,12 +226,11 @@ class ReportTest(ProgramTest):
 
     def test_other_forms(self):
         run = self.train({"train.epochs": 2, "run.sample_s": 0.05})
-        table = list(csv.DictReader(io.StringIO(self.good("report", run.folder, "--format", "csv"))))
-        losses = [row for row in table if row["part"] == "loss" and row["axis"] == "epochs"]
-        self.assertEqual([row["x"] for row in losses], ["1", "2"])
+        losses = self.tables(run.folder)["figure-loss.csv"]
+        self.assertEqual([row["epochs"] for row in losses], ["1", "2"])
         steps = [line for rank in range(2) for line in run.metrics(rank) if line["type"] == "step" and line["epoch"] == 0]
         mean = sum(step["loss"] * step["samples"] for step in steps) / sum(step["samples"] for step in steps)
-        self.assertAlmostEqual(float(losses[0]["y"]), mean)
+        self.assertAlmostEqual(float(losses[0]["cross-entropy"]), mean)
         file, line = losses[1]["source"].rsplit(":", 1)
         self.assertEqual(json.loads(Path(file).read_text().splitlines()[int(line) - 1])["type"], "epoch")
 
@@ -221,7 +242,7 @@ class ReportTest(ProgramTest):
         self.assertRegex((self.folder / "out.md").read_text(), r"\n- ring took .* an epoch, .* waiting for the exchange; its busiest rank sent .*\.\n")
         told = json.loads(self.good("report", run.folder, "--format", "json"))["conclusions"][0]
         self.assertIn("mnist-", told["setting"])
-        self.assertIn(told["sentences"][0]["text"], {row["y"] for row in table if row["part"] == "conclusion-1"})
+        self.assertIn(told["sentences"][0]["text"], {row["sentence"] for row in self.tables(run.folder)["sentences.csv"]})
 
         self.good("report", run.folder, "--format", "png", "-o", "plots")
         for figure in ["summary", *figures]:
@@ -297,9 +318,9 @@ class ReportTest(ProgramTest):
         (killed,) = self.runs()
         self.assertRegex(self.good("watch", killed), r"epoch \d+/1000  .* images/s  ended unfinished: it was killed, or failed")
         self.assertNotIn(" left", view())
-        table = list(csv.DictReader(io.StringIO(self.good("report", killed, "--format", "csv"))))
-        self.assertRegex({row["axis"]: row["y"] for row in table if row["part"] == "runs"}["kind"], r"^computed, unfinished: [\d.]+ epochs?$")
-        self.assertTrue(any(row["part"] == "accuracy" for row in table))
+        tables = self.tables(killed)
+        self.assertRegex(tables["runs.csv"][0]["kind"], r"^computed, unfinished: [\d.]+ epochs?$")
+        self.assertIn("figure-accuracy.csv", tables)
         done = self.train({"train.epochs": 1})
         both = self.good("report", "runs", "--format", "md")
         self.assertIn(f"{killed.name} …", both)

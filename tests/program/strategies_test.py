@@ -100,7 +100,7 @@ class VirtualTimeTest(ProgramTest):
 class TraceTest(ProgramTest):
     """Chrome's trace format: an array of events, those of ph X with a start `ts` and a length `dur` in microseconds."""
 
-    SLOW_NET = TINY | VIRTUAL | {"strategy": "ddp", "run.trace": "true", "simulated.gbit_s": 0.5, "train.epochs": 2}
+    SLOW_NET = TINY | VIRTUAL | {"strategy": "ddp", "run.trace": "true", "simulated.mbit_s": 500, "train.epochs": 2}
 
     def traces(self, run, ranks):
         """Each rank's events that last, without the first, which gives the rank's name."""
@@ -155,7 +155,7 @@ class TraceTest(ProgramTest):
             with self.subTest(kind):
                 settings = self.SLOW_NET | {"strategy": "ring", "workers": 2, "transport.kind": kind, "exchange.route": "ring"}
                 if kind == "tcp":
-                    del settings["simulated.gbit_s"]
+                    del settings["simulated.mbit_s"]
                 run = self.train(settings)
                 events = json.loads((run.folder / "trace.json").read_text())
                 alone = [json.loads((run.folder / f"trace-{rank}.json").read_text()) for rank in range(2)]
@@ -176,7 +176,7 @@ class TraceTest(ProgramTest):
                     self.variables = {"RIPIENO_SHARED_MEMORY": memory} if memory else {}
                     settings = self.SLOW_NET | {"strategy": strategy, "workers": 2, "transport.kind": kind, "train.epochs": 1, "local.steps": 2}
                     if kind == "tcp":
-                        del settings["simulated.gbit_s"]
+                        del settings["simulated.mbit_s"]
                     run = self.train(of(strategy, settings))
                     events = json.loads((run.folder / "trace.json").read_text())
                     errors = {event["pid"]: event["args"]["clock_error_us"] for event in events if event["ph"] == "M"}
@@ -375,7 +375,9 @@ class RefusalsTest(ProgramTest):
             for word in words:
                 self.assertIn(word, line)
             self.assertRegex(result.out, rf"(?m)^not here: {name}.*: ")
-        self.assertEqual(result.out.splitlines()[3].split()[0], "ring", result.out)
+        lines = result.out.splitlines()
+        rule = next(i for i, line in enumerate(lines) if line.startswith("──"))
+        self.assertEqual(lines[rule + 1].split()[0], "ring", result.out)
         self.assertEqual(len(self.runs()), 1)
 
         none = self.ripieno("compare", "grid.toml", "--only", told[0].split()[2])

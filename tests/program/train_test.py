@@ -10,6 +10,8 @@ SUMMARY = {"schema", "name", "kind", "strategy", "route", "codec", "model", "dat
            "steps", "seed", "test", "seconds", "images_per_second", "bytes", "exchange", "evaluation", "closed_form", "ranks", "launcher"}
 PARAMETERS = 690590  # of mnist-cnn
 SERVERS = {"ps-sync": 1, "ps-async": 1, "ps-ssp": 1}
+OWN_PACE = ("ps-async", "ps-ssp")  # which cannot be saved on the way
+FRAME, CHECKSUM = 64, 4  # bytes of a message's header, and over TCP of its payload's checksum
 REPEATED = ["gather-scatter", "ring", "ddp", "ps-sync", "fedavg", "diloco", "gossip-pairs"]
 
 
@@ -21,7 +23,7 @@ class StrategiesTest(ProgramTest):
         self.assertEqual({path.name for path in run.folder.iterdir()}, names)
 
     def check_summary(self, summary, strategy, ranks):
-        self.assertEqual(set(summary), SUMMARY)
+        self.assertEqual(set(summary), SUMMARY if strategy in OWN_PACE else SUMMARY | {"checkpoints"})
         expected = {"schema": 2, "kind": "computed", "strategy": strategy, "codec": "auto", "model": "mnist-cnn",
                     "dataset": "digits", "world_size": ranks, "parameters": PARAMETERS, "epochs": 2, "seed": 0}
         self.assertEqual({key: summary[key] for key in expected}, expected)
@@ -139,8 +141,11 @@ class RepeatTest(ProgramTest):
             self.assertEqual([rank["ways"] for rank in run.summary["ranks"]],
                              [["" if other == rank else way for other in range(3)] for rank in range(3)])
         self.assertEqual(shared.hashes, tcp.hashes)
-        for key in ("exchange", "bytes", "closed_form", "route"):
+        for key in ("exchange", "closed_form", "route"):
             self.assertEqual(shared.summary[key], tcp.summary[key])
+        for key, count in tcp.summary["bytes"].items():
+            framed = count * FRAME // (FRAME + CHECKSUM) if key.startswith("framing") else count
+            self.assertEqual(shared.summary["bytes"][key], framed, key)
 
     def test_a_rate_for_all_dropout_layers(self):
         one = {"strategy": "single", "workers": 1, "train.max_steps": 1}
@@ -178,8 +183,12 @@ class ResumeTest(ProgramTest):
         second = self.resume(first, "--set", "train.epochs=2")
         self.assertEqual(second.hashes, whole.hashes)
         self.assertEqual(second.summary["test"], whole.summary["test"])
-        steps = [line["step"] for line in second.metrics(0) if line["type"] == "step"]
-        self.assertEqual(steps, [2, 3])
+        for kind, count in (("step", 4), ("epoch", 2)):  # with those of the first part
+            lines = [line for line in second.metrics(0) if line["type"] == kind]
+            self.assertEqual([line[kind] for line in lines], list(range(count)))
+            self.assertEqual([line["time"] for line in lines], sorted(line["time"] for line in lines))
+        for part in ("epochs", "steps", "exchange", "closed_form"):
+            self.assertEqual(second.summary[part], whole.summary[part], part)
 
     def resume(self, run, *arguments):
         before = set(self.runs())
@@ -196,11 +205,12 @@ class ResumeTest(ProgramTest):
     def test_federated(self):
         self.check({"strategy": "fedavg"})
 
-    def test_nothing_left_to_train(self):
-        run = self.train()
-        result = self.ripieno("train", "--resume", run.folder)
+    def test_more_is_done_than_is_asked_for(self):
+        run = self.train({"train.epochs": 2})
+        result = self.ripieno("train", "--resume", run.folder, "--set", "train.epochs=1")
         self.assertEqual(result.code, 2)
-        self.assertIn("1 epochs done, and train.epochs is 1; raise it", result.err)
+        self.assertIn("was saved after 2 epochs, and train.epochs is 1; raise it", result.err)
+        self.assertEqual(self.runs(), [run.folder])
 
 
 class SlowLinkTest(ProgramTest):

@@ -25,6 +25,8 @@ def learn(rank: int, strategy: str, optimizer=torch.optim.SGD, rate: float = 0.1
     model = net(rank)
     own = optimizer(model.parameters(), lr=rate)
     schedule = torch.optim.lr_scheduler.StepLR(own, step_size=30, gamma=0.5)
+    if not strategy.startswith("ps-"):  # whose servers step
+        options["before_update"] = lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     agreement = ripieno.agree(model, own, strategy, **options)
     losses = []
     for step in range(count):
@@ -32,7 +34,6 @@ def learn(rank: int, strategy: str, optimizer=torch.optim.SGD, rate: float = 0.1
         own.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(inputs), targets)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         agreement.step()
         schedule.step()
         losses.append(loss.item())
@@ -64,7 +65,7 @@ class Agree(unittest.TestCase):
             torch.nn.init.constant_(model.weight, 0.1), torch.nn.init.zeros_(model.bias)
             alone.load_state_dict(model.state_dict())
             optimizers = [torch.optim.Adam(one.parameters(), lr=0.02) for one in (model, alone)]
-            agreement = ripieno.agree(model, optimizers[0], "ring")
+            agreement = ripieno.agree(model, optimizers[0], "ring", before_update=lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 0.3))
             for step in range(20):
                 batches = [batch(other, step) for other in range(2)]
                 whole = torch.cat([inputs for inputs, _ in batches]), torch.cat([targets for _, targets in batches])
@@ -72,6 +73,7 @@ class Agree(unittest.TestCase):
                     optimizer.zero_grad()
                     torch.nn.functional.cross_entropy(one(inputs.double()), targets).backward()
                 agreement.step()
+                assert torch.nn.utils.clip_grad_norm_(alone.parameters(), 0.3) > 0.3
                 optimizers[1].step()
             agreement.finish()
             return max((a - b).abs().max().item() for a, b in zip(model.parameters(), alone.parameters(), strict=True))
@@ -86,6 +88,7 @@ class Agree(unittest.TestCase):
                      (sgd, "diloko", {}, 'did you mean "diloco"'), (sgd, "ring", {"steps": 4}, "no use for the option steps"),
                      (sgd, "diloco", {"steps": -1}, "steps = -1; its type, or its range, is another"),
                      (sgd, "diloco", {"outer": {"momentun": 0.9}}, 'did you mean "outer.momentum"'), (lbfgs, "ring", {}, "LBFGS"),
+                     (sgd, "ps-sync", {"before_update": print}, "before_update has no effect"),
                      (torch.optim.RMSprop(model.parameters()), "ps-sync", {}, "know SGD, Adam and AdamW, not RMSprop"),
                      (torch.optim.SGD(model.parameters(), lr=0.1, maximize=True), "ps-sync", {}, "cannot with maximize"))
             for optimizer, strategy, options, sentence in cases:

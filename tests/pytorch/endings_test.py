@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """A process that ends with an exception tells the other ranks of its groups, whose errors then say what it was."""
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -74,6 +76,43 @@ if __name__ == "__main__":
                 path.write_text(script)
                 ended = subprocess.run([sys.executable, path, way, folder], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
                 self.assertIn(TOLD, ended.stdout, ended.stderr)
+
+    def test_a_killed_rank_is_missed_at_once_whatever_its_children_keep(self):
+        script = '''
+import datetime, os, signal, subprocess, sys, time
+import ripieno
+import torch
+import torch.distributed as dist
+dist.init_process_group("ripieno", init_method=f"file://{sys.argv[1]}", rank=int(sys.argv[2]), world_size=2, timeout=datetime.timedelta(minutes=10))
+dist.barrier()
+if dist.get_rank() == 1:
+    if sys.argv[3] == "started":
+        os.system("sleep 60 & echo $!")
+    elif (child := os.fork()) == 0:
+        time.sleep(60)
+        os._exit(0)
+    else:
+        print(child, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+dist.all_reduce(torch.ones(5))
+'''
+        for memory, child in (("on", "forked"), ("off", "started"), ("off", "forked")):
+            with self.subTest(memory=memory, child=child), tempfile.TemporaryDirectory() as folder:
+                environment = ENVIRONMENT | {"RIPIENO_SHARED_MEMORY": memory}
+                command = [sys.executable, "-c", script, f"{folder}/store"]
+                ranks = [subprocess.Popen([*command, str(rank), child], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                         for rank in range(2)]
+                own = int(ranks[1].stdout.readline())
+                ranks[1].wait(timeout=60)
+                killed = time.monotonic()
+                try:
+                    errors = ranks[0].communicate(timeout=60)[1]
+                finally:
+                    os.kill(own, signal.SIGKILL)  # until here it has lived
+                    for pipe in (ranks[1].stdout, ranks[1].stderr):
+                        pipe.close()
+                self.assertIn("lost rank 1", errors)
+                self.assertLess(time.monotonic() - killed, 10)
 
     def test_a_rank_that_destroys_its_group_is_missed_at_once(self):
         script = '''

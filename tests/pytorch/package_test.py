@@ -4,7 +4,9 @@ import ast
 import datetime
 import importlib.metadata
 import inspect
+import io
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -106,6 +108,49 @@ class Training(unittest.TestCase):
                 self.difference(results, 3)  # all hold the same
                 losses = [sum(losses) for losses in zip(*(losses for losses, _ in results), strict=True)]
                 self.assertLess(sum(losses[-10:]), 0.7 * sum(losses[:10]))
+
+    def test_hooks_go_on_from_what_they_have_kept(self):
+        def resumed(rank: int, make, carry) -> float:
+            first, second = network(), network()
+            hook, other = make(), make()
+            one, two = DistributedDataParallel(first), DistributedDataParallel(second)
+            one.register_comm_hook(None, hook)
+            two.register_comm_hook(None, other)
+
+            def step(model: torch.nn.Module, number: int) -> None:
+                inputs, targets = batch(number, 16)
+                part = slice(rank * 8, rank * 8 + 8)
+                model.zero_grad()
+                torch.nn.functional.mse_loss(model(inputs[part]), targets[part]).backward()
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter -= 0.01 * parameter.grad
+
+            for number in range(3):
+                step(one, number)
+            step(two, 9)  # forms its buckets as the other has
+            second.load_state_dict(first.state_dict())
+            other.load_state_dict(carry(hook))
+            for number in range(3, 6):
+                step(one, number)
+                step(two, number)
+            return max((a - b).abs().max().item() for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+        def saved(hook):
+            file = io.BytesIO()
+            torch.save(hook.state_dict(), file)
+            file.seek(0)
+            return torch.load(file)
+
+        def pickled(hook):
+            return pickle.loads(pickle.dumps(hook)).state_dict()
+
+        for make in (lambda: ripieno.hooks.powersgd(1), lambda: ripieno.hooks.qsgd(), lambda: ripieno.hooks.topk(0.1), ripieno.hooks.fp16):
+            for carry in (saved, pickled):
+                with self.subTest(hook=make().__name__, carry=carry.__name__):
+                    self.assertEqual(on_ranks(2, lambda rank: resumed(rank, make, carry)), [0, 0])
+        with self.assertRaisesRegex(ValueError, r"^what int8\(block=256, error_feedback=True\) has kept is loaded into powersgd\(rank=2, "):
+            ripieno.hooks.powersgd().load_state_dict(ripieno.hooks.int8().state_dict())
 
     def test_pytorchs_own_hooks_whose_callbacks_exchange(self):
         # PowerSGD in one bucket: of several, the callbacks begin their exchanges in an order of chance, with which Gloo hangs.

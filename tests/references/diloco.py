@@ -18,4 +18,4 @@ def reference(job):
             w[:], samples[:] = v, 0
         for k in range(job.workers):
             log[k].append(w[k].copy())
-    return {"workers": log, "consensus": w.mean(axis=0)}
+    return {"workers": log, "consensus": np.average(w, axis=0, weights=samples if samples.any() else None)}

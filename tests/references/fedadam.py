@@ -1,5 +1,5 @@
 """Reddi et al., ICLR 2021, algorithm 2 (FedAdam), with Adam's corrections of the first rounds' bias (Kingma and Ba,
-2015)."""
+2015) in place of the paper's second moment that starts at epsilon squared."""
 import numpy as np
 
 

@@ -27,4 +27,5 @@ def reference(job):
             w[:, begin:end] = v[begin:end] + (w[:, begin:end] - there)
         for i in range(job.workers):
             log[i].append(w[i].copy())
-    return {"workers": log, "consensus": w.mean(axis=0)}
+    means = [np.average(w[:, begin:end], axis=0, weights=since if since.any() else None) for (begin, end), since in zip(job.fragments, samples)]
+    return {"workers": log, "consensus": np.concatenate(means)}

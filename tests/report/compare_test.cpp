@@ -54,23 +54,41 @@ std::vector<Summary> several() {
 TEST(Compare, OneRowANameWithItsInterval) {
   const auto table = lines(compare_table(several()));
   ASSERT_GE(table.size(), 8u);
-  // Two lines of header and the rule come first.
-  EXPECT_EQ(table[3].rfind("single ", 0), 0u);
-  EXPECT_EQ(table[4].rfind("ring-fp32 ", 0), 0u);
+  // Three lines of header and the rule come first; then the fastest.
+  EXPECT_EQ(table[4].rfind("ring-workers64 ~", 0), 0u);
+  EXPECT_EQ(table[5].rfind("ps-async ", 0), 0u);
+  EXPECT_EQ(table[5].substr(table[5].size() - std::string("–").size()), "–") << table[5];
+  EXPECT_EQ(table[6].rfind("ring-fp16 ", 0), 0u);
+  EXPECT_EQ(table[7].rfind("ring-fp32 ", 0), 0u);
+  EXPECT_EQ(table[8].rfind("single ", 0), 0u);
   // 98.0, 98.1, 98.2: deviation 0.1, so 4.303 * 0.1 / sqrt(3) = 0.25.
-  EXPECT_NE(table[4].find(" 98.10 ± 0.25 "), std::string::npos) << table[4];
-  EXPECT_NE(table[4].find(" 4.20 ± 0.25 "), std::string::npos) << table[4];
+  EXPECT_NE(table[7].find(" 98.10 ± 0.25 "), std::string::npos) << table[7];
+  EXPECT_NE(table[7].find(" 4.20 ± 0.25 "), std::string::npos) << table[7];
   // 1, 30, 50, 17, 2 of 100.
-  EXPECT_NE(table[4].find("  1   30   50     17     2 "), std::string::npos) << table[4];
+  EXPECT_NE(table[7].find("  1   30   50     17     2 "), std::string::npos) << table[7];
   // The same bytes for every seed: no interval.
-  EXPECT_EQ(table[4].substr(table[4].size() - 4), "80.8") << table[4];
-  EXPECT_EQ(table[6].rfind("ps-async ", 0), 0u);
-  EXPECT_EQ(table[6].substr(table[6].size() - std::string("–").size()), "–") << table[6];
-  EXPECT_EQ(table[7].rfind("ring-workers64 ~", 0), 0u);
+  EXPECT_EQ(table[7].substr(table[7].size() - 4), "80.8") << table[7];
   EXPECT_NE(compare_table(several()).find("~ simulated"), std::string::npos);
   // A server on a rank of its own counts as well: bytes are divided by ranks, and the table says so.
-  EXPECT_NE(compare_table(several()).find("sent: payload of the exchange, for each epoch and rank;"),
+  EXPECT_NE(compare_table(several()).find(
+                "payload of the exchange in an epoch: by the rank that sends most, on average over all ranks"),
             std::string::npos);
+}
+
+TEST(Compare, HowManyTimesAsFastStandsBeside) {
+  Conclusion one;
+  one.baseline = "ring-fp32";
+  one.faster["ring-fp16"] = {.seeds = 3, .is_ratio = true, .effect = 1.14, .is_ranked = true};
+  one.faster["ps-async"] = {.seeds = 1, .is_ratio = true, .effect = 1.3};
+  const std::string shown = compare_table(several(), {one});
+  const auto table = lines(shown);
+  EXPECT_NE(table[1].find("times"), std::string::npos);
+  EXPECT_NE(table[5].find(" (1.30) "), std::string::npos) << table[5];
+  EXPECT_NE(table[6].find(" 1.14 "), std::string::npos) << table[6];
+  EXPECT_NE(shown.find("times as fast: as ring-fp32, by the time of an epoch, seed by seed; in brackets where"),
+            std::string::npos)
+      << shown;
+  for (const std::string& line : table) EXPECT_LE(display_width(line), 140u) << line;
 }
 
 TEST(Compare, SaysWhereOnlyMpiKnowsWhatWasSent) {
@@ -81,14 +99,14 @@ TEST(Compare, SaysWhereOnlyMpiKnowsWhatWasSent) {
   EXPECT_EQ(compare_table({runs[0]}).find(note), std::string::npos);
   const std::string table = compare_table(runs);
   EXPECT_NE(table.find(note), std::string::npos);
-  EXPECT_NE(lines(table)[3].find("–  1.00     1.00"), std::string::npos) << table;
-  EXPECT_NE(lines(table)[4].find("–     –     1.00"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[4].find("–     1.00     1.00"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[5].find("–        –     1.00"), std::string::npos) << table;
 }
 
 TEST(Compare, UnlikeRunsOfOneNameStayApart) {
   std::vector<Summary> runs{run("a", 2, 0.9, 1, 1, 1), run("a", 4, 0.9, 1, 1, 1)};
-  EXPECT_EQ(lines(compare_table(runs))[3].substr(0, 2), "a ");
   EXPECT_EQ(lines(compare_table(runs))[4].substr(0, 2), "a ");
+  EXPECT_EQ(lines(compare_table(runs))[5].substr(0, 2), "a ");
   EXPECT_EQ(compare_table(runs).find("±"), std::string::npos);
   EXPECT_EQ(compare_table(runs).find("seeds"), std::string::npos);
 }
@@ -110,7 +128,7 @@ TEST(Compare, RepeatsOfASeedAreNoSeeds) {
   runs[1].images_per_second *= 2;
   const std::string once = compare_table(runs);
   EXPECT_EQ(once.find("±"), std::string::npos) << once;
-  EXPECT_EQ(lines(once)[3].substr(0, 20).find('3'), std::string::npos) << once;
+  EXPECT_EQ(lines(once)[4].substr(0, 20).find('3'), std::string::npos) << once;
   EXPECT_NE(once.find("ring: 3 runs of 1 seed; a seed's repeats count once"), std::string::npos) << once;
   runs[2].seed = 1;
   runs[2].test->accuracy = 0.8;
@@ -131,8 +149,8 @@ TEST(Compare, TellsWhatTheBusiestRankSends) {
     }
   }
   const auto table = lines(compare_table(runs));
-  EXPECT_NE(table[3].find("60.0  30.0     30.0"), std::string::npos) << table[3];
-  EXPECT_NE(table[4].find("30.0  30.0     30.0"), std::string::npos) << table[4];
+  EXPECT_NE(table[4].find("60.0     30.0     30.0"), std::string::npos) << table[4];
+  EXPECT_NE(table[5].find("30.0     30.0     30.0"), std::string::npos) << table[5];
 }
 
 TEST(Compare, TellsOfALossThatIsNotFinite) {
@@ -142,7 +160,7 @@ TEST(Compare, TellsOfALossThatIsNotFinite) {
   const std::string table = compare_table({one});
   EXPECT_NE(table.find("ring, seed 0: the training loss of rank 1 was inf at step 12, in epoch 1"), std::string::npos)
       << table;
-  EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[4].find("nan"), std::string::npos) << table;
 }
 
 TEST(Compare, BareRuns) {
@@ -152,8 +170,8 @@ TEST(Compare, BareRuns) {
   empty.world_size = 1;
   empty.test = TestResult{0.1, std::nan("")};
   const std::string table = compare_table({empty});
-  EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
-  EXPECT_NE(lines(table)[3].find("–"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[4].find("nan"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[4].find("–"), std::string::npos) << table;
 }
 
 }  // namespace

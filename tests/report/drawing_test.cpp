@@ -42,8 +42,34 @@ TEST(Looks, NoTwoCellsLookAlike) {
     EXPECT_LT(cell.look.dash, dashes);
     EXPECT_LT(cell.look.marker, markers);
   }
-  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(all[i].look.colour, static_cast<int>(i));
+  std::set<int> first;
+  for (std::size_t i = 0; i < 12; ++i) first.insert(all[i].look.colour);
+  EXPECT_EQ(first.size(), 12u);
   EXPECT_EQ(all.back().look.colour, all[0].look.colour) << "a way keeps its colour over workers";
+}
+
+TEST(Looks, AStrategyKeepsItsColourOverReports) {
+  const auto colour = [](const std::vector<const char*>& names, const std::string& of) {
+    std::vector<report::Run> runs;
+    for (const char* name : names) {
+      runs.push_back(made_run(name, 2, 0));
+      runs.back().summary.strategy = std::string(name).substr(0, std::string(name).find('+'));
+    }
+    for (const Cell& cell : cells(runs)) {
+      if (cell.name == of) return cell.look.colour;
+    }
+    return -1;
+  };
+  for (const std::string way : {"ring", "ddp", "local-sgd", "ps-async"}) {
+    const int alone = colour({way.c_str()}, way);
+    EXPECT_EQ(colour({"ring+fp16", "fedavg", "ps-async", "local-sgd", "ddp", "gather-scatter", "ring"}, way), alone)
+        << way;
+    EXPECT_EQ(colour({"own", way.c_str(), "ring+int8", "ring+topk", "ring+sign"}, way), alone) << way;
+  }
+  std::set<int> different;
+  for (const char* way : {"ring", "ring+fp16", "ring+int8", "ring+topk", "ddp"})
+    different.insert(colour({"ring+fp16", "ring", "ring+int8", "ring+topk", "ddp"}, way));
+  EXPECT_EQ(different.size(), 5u) << "codecs do not share a colour while others are free";
 }
 
 TEST(Looks, AreTheSameInAllFiguresWhateverTheOrder) {
@@ -51,15 +77,18 @@ TEST(Looks, AreTheSameInAllFiguresWhateverTheOrder) {
   runs[1].summary.seconds.epoch = {1, 1};
   const Report report = report_of(runs, "");
   std::size_t found = 0;
+  std::map<std::string, int> colours_of;
+  for (const Cell& cell : cells(runs)) colours_of[cell.name] = cell.look.colour;
+  EXPECT_NE(colours_of["slow"], colours_of["fast"]);
   for (const Figure& figure : report.figures) {
     for (const Series& series : figure.series) {
       if (series.name == "slow" || series.name == "fast") {
-        EXPECT_EQ(series.look.colour, series.name == "slow" ? 0 : 1) << figure.id;
+        EXPECT_EQ(series.look.colour, colours_of[series.name]) << figure.id;
         ++found;
       }
     }
     for (std::size_t i = 0; i < figure.category_looks.size(); ++i)
-      EXPECT_EQ(figure.category_looks[i].colour, figure.categories[i] == "slow" ? 0 : 1) << figure.id;
+      EXPECT_EQ(figure.category_looks[i].colour, colours_of.at(figure.categories[i])) << figure.id;
   }
   EXPECT_GT(found, 6u);
   EXPECT_EQ(report.figures[0].categories, (std::vector<std::string>{"fast", "slow"})) << "the fastest is on top";

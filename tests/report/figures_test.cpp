@@ -112,7 +112,7 @@ TEST(Figures, ScalingTellsLinksAndSlownessApart) {
     for (const int workers : {1, 2, 4}) {
       runs.push_back(made_run(workers == 1 ? "single" : "ring", workers, 0));
       runs.back().settings = {{"transport.kind", "\"simulated\""},
-                              {"simulated.gbit_s", "1.0"},
+                              {"simulated.mbit_s", "1000.0"},
                               {"simulated.latency_us", "50.0"},
                               {"simulated.slow", slow}};
     }
@@ -123,12 +123,12 @@ TEST(Figures, ScalingTellsLinksAndSlownessApart) {
     runs[i].settings["simulated.slow"] = "[]", runs[i].settings["simulated.slow_all"] = "0.1";
   EXPECT_EQ(named(speedup_figure(cells(runs)), "compute 0.1 times as slow").x[0], (Numbers{1, 2, 4}));
   EXPECT_EQ(named(speedup, "compute at its own speed").x[0], (Numbers{1, 2, 4}));
-  EXPECT_NE(speedup.caption.find("1 Gb/s, 50 µs"), std::string::npos) << speedup.caption;
+  EXPECT_NE(speedup.caption.find("1000 Mb/s, 50 µs"), std::string::npos) << speedup.caption;
 
-  for (std::size_t i = 3; i < 6; ++i) runs[i].settings["simulated.gbit_s"] = "0.1";
+  for (std::size_t i = 3; i < 6; ++i) runs[i].settings["simulated.mbit_s"] = "100.0";
   for (report::Run& run : runs) run.settings["simulated.slow"] = "[]", run.settings.erase("simulated.slow_all");
   speedup = speedup_figure(cells(runs));
-  EXPECT_EQ(named(speedup, "1 Gb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "1000 Mb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
   EXPECT_EQ(named(speedup, "100 Mb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
 }
 
@@ -311,8 +311,31 @@ TEST(Cells, OfOneNameOverOtherLinksAreNoSeedsOfEachOther) {
   for (std::size_t i = 0; i < runs.size(); ++i)
     runs[i].settings = {{"lab.mbit_s", i < 2 ? "100.0" : "40.0"}, {"train.epochs", i < 2 ? "5" : "2"}};
   const auto all = cells(runs);
-  EXPECT_EQ(names_of(all), (std::vector<std::string>{"ring, 100 Mb/s, epochs 5", "ring, 40 Mb/s, epochs 2"}));
+  EXPECT_EQ(names_of(all), (std::vector<std::string>{"ring, 100 Mb/s", "ring, 40 Mb/s"}));
   EXPECT_EQ(all[1].runs.size(), 2u);
+}
+
+/// One earlier run of the name with many other settings.
+TEST(Cells, TheShortestWordsTellWaysOfOneNameApart) {
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 0), made_run("ring", 2, 0)};
+  const char* keys[] = {"batch.global", "data.train_samples", "optimiser.momentum", "learning_rate.base",
+                        "train.epochs"};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const char* key : keys) runs[i].settings[key] = i == 0 ? "1" : "2";
+  }
+  runs.pop_back();
+  EXPECT_EQ(names_of(cells(runs)), (std::vector<std::string>{"ring, global 1", "ring, global 2"}));
+  runs.push_back(runs[1]);
+  runs[2].settings["train.epochs"] = "3";  // which tells all three apart
+  EXPECT_EQ(names_of(cells(runs)), (std::vector<std::string>{"ring, epochs 1", "ring, epochs 2", "ring, epochs 3"}));
+  runs[2].settings["train.epochs"] = "2";
+  runs[2].settings["optimiser.momentum"] = "1";  // only two properties do
+  EXPECT_EQ(names_of(cells(runs)),
+            (std::vector<std::string>{"ring, global 1, optimiser.momentum 1", "ring, global 2, optimiser.momentum 2",
+                                      "ring, global 2, optimiser.momentum 1"}));
+  runs.resize(2);
+  runs[0].settings.erase("batch.global");  // a run that lacks the key says less
+  EXPECT_EQ(names_of(cells(runs)), (std::vector<std::string>{"ring, train_samples 1", "ring, train_samples 2"}));
 }
 
 TEST(Cells, OfOneNameAreToldApart) {

@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
+#include <sstream>
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/measures.h"
 #include "ripieno/report/published.h"
+#include "ripieno/report/source_lines.h"
 #include "tests/report/runs.h"
 #include "tests/support/temporary_folder.h"
 
@@ -56,7 +59,7 @@ TEST(Report, NumbersSayTheLineThatTheyAreFrom) {
       {{"runs", "of it waiting for the exchange"}, "\"exchange\": 4"},
       {{"runs-more", "backward, %"}, "\"backward\": 3"},
       {{"runs-more", "MB sent"}, "\"payload_sent\": 120000000"},
-      {{"runs-more", "by formula, MB"}, "\"payload_sent\": 60000000"}};
+      {{"runs-more", "MB by formula"}, "\"payload_sent\": 60000000"}};
   for (const auto& [column, wanted] : fields) {
     const ReportCell cell = cell_of_row(made, column.first, "ring3", column.second);
     EXPECT_NE(line_of(run.summary_text, cell.source->line).find(wanted), std::string::npos)
@@ -210,15 +213,62 @@ TEST(Report, LinksLeadToWhereTheFilesAreWhateverTheirNames) {
   EXPECT_EQ(page.find("href=\"exp#"), std::string::npos);
 }
 
-TEST(Report, TablesAsCsvHaveTheirNumbersInFull) {
+TEST(Report, ThePageHoldsTheLinesOfItsNumbers) {
+  const TemporaryFolder folder;
+  report::Run run = made_run("ring", 2, 0);
+  run.folder = folder.path() / "0001-ring";
+  std::filesystem::create_directories(run.folder);
+  write_file(run.summary_file(), run.summary_text);
+  for (Metrics& rank : run.ranks) rank.file = run.folder / rank.file.filename();
+  write_file(run.ranks[0].file, "line one\nline two\nline three\nline four\nline </script> five\nline six\n");
+  const Json lines = source_lines(report_of({run}, "t"), folder.path());
+  const Json& summary = lines["0001-ring/summary.json"];
+  const Source accuracy = run.source({"test", "accuracy"});
+  EXPECT_NE(summary[std::to_string(accuracy.line)].get<std::string>().find("\"accuracy\": 0.9"), std::string::npos);
+  EXPECT_TRUE(summary.contains(std::to_string(accuracy.line - 1))) << "with those around it";
+  EXPECT_EQ(lines["0001-ring/metrics-0.jsonl"]["5"], "line </script> five");
+  EXPECT_FALSE(lines["0001-ring/metrics-0.jsonl"].contains("4")) << "a line of metrics says all by itself";
+  EXPECT_FALSE(lines.contains("0001-ring/metrics-1.jsonl")) << "which is not there";
+  const std::string page = html_page(report_of({run}, "t"), folder.path());
+  EXPECT_NE(page.find("line \\u003c/script> five"), std::string::npos);
+}
+
+std::string csv_of(const Report& report, const std::string& name) {
+  for (const CsvFile& file : report_csv(report)) {
+    if (file.name == name) return file.content;
+  }
+  return "no " + name;
+}
+
+TEST(Report, CsvIsAFileForEachTableWithItsNumbersInFull) {
   report::Run run = made_run("ring", 2, 0);
   run.summary.images_per_second = 1234567.890625;
   run.summary.test->loss = NAN;
-  const std::string csv = report_csv(report_of({run, run, made_run("ring", 2, 1)}, "t"));
-  EXPECT_NE(csv.find("\nruns,ring0,images/s,,1234567.890625,,"), std::string::npos) << csv.substr(0, 3000);
-  EXPECT_NE(csv.find("\nruns-more,ring0,loss,,nan,,"), std::string::npos) << csv.substr(0, 3000);
-  EXPECT_NE(csv.find("\ncells,ring,seeds,,2,,\ncells,ring,runs,,3,,\n"), std::string::npos) << csv.substr(0, 3000);
-  EXPECT_EQ(csv.find("±"), std::string::npos);
+  const Report made = report_of({run, run, made_run("ring", 2, 1)}, "t");
+  const std::string runs = csv_of(made, "runs.csv");
+  EXPECT_EQ(runs.substr(0, runs.find('\n')),
+            "run,ranks,seed,\"accuracy, %\",s an epoch,of it waiting for the exchange,\"MB an epoch, busiest "
+            "rank\",images/s");
+  EXPECT_NE(line_of(runs, 2).find(",1234567.890625"), std::string::npos) << runs;
+  EXPECT_TRUE(line_of(csv_of(made, "runs-more.csv"), 2).ends_with(",nan")) << csv_of(made, "runs-more.csv");
+  const std::string ways = csv_of(made, "cells.csv");
+  EXPECT_EQ(line_of(ways, 1).substr(0, 50), "way,seeds,runs,\"accuracy, %\",\"accuracy, % ±\",s an") << ways;
+  EXPECT_EQ(line_of(ways, 2).substr(0, 9), "ring,2,3,") << ways;
+  for (const CsvFile& file : report_csv(made)) {  // one table each: a head, and rows as long
+    std::set<std::size_t> lengths;
+    std::istringstream lines(file.content);
+    for (std::string line; std::getline(lines, line);) {
+      bool is_quoted = false;
+      std::size_t commas = 0;
+      for (const char c : line) {
+        is_quoted ^= c == '"';
+        commas += c == ',' && !is_quoted;
+      }
+      lengths.insert(commas);
+    }
+    EXPECT_EQ(lengths.size(), 1u) << file.name << ": " << file.content.substr(0, 400);
+    EXPECT_GT(*lengths.begin(), 0u) << file.name;
+  }
 }
 
 TEST(Report, WhatIsNotFiniteWasComputed) {
@@ -271,127 +321,18 @@ TEST(Report, FormsHaveTheSameNumbers) {
   const Json sentence = json["conclusions"][0]["sentences"][0];
   EXPECT_EQ(sentence["text"], made.conclusions[0].sentences[0].str());
   EXPECT_EQ(sentence["numbers"][0]["source"], "runs/ring0/summary.json:21");
-  const std::string csv = report_csv(made);
-  EXPECT_NE(csv.find("accuracy,ring,seconds of training,197,90.5,"), std::string::npos) << csv.substr(0, 3000);
-  EXPECT_NE(csv.find("\naccuracy,ring,MB sent by all ranks together,120,90.5,"), std::string::npos);
+  const std::string csv = csv_of(made, "figure-accuracy.csv");
+  EXPECT_EQ(line_of(csv, 1),
+            "series,epochs,seconds of training,MB sent by all ranks together,% of the test set,±,source");
+  EXPECT_NE(csv.find("\nring,2,197,120,90.5,"), std::string::npos) << csv;
   EXPECT_NE(csv.find(",runs/ring0/metrics-0.jsonl:10\n"), std::string::npos);
-  EXPECT_NE(csv.find(text("\nconclusion-1,time,sentence,,", csv_field(sentence["text"]), ",,\n")), std::string::npos)
-      << csv.substr(0, 1000);
+  EXPECT_NE(csv_of(made, "sentences.csv").find(text(",time,", csv_field(sentence["text"]), "\n")), std::string::npos)
+      << csv_of(made, "sentences.csv");
   const std::string markdown = report_markdown(made);
   EXPECT_NE(markdown.find(text("\n- ", made.conclusions[0].sentences[0].str(), "\n")), std::string::npos);
   EXPECT_EQ(markdown.find("## CPU over time"), std::string::npos) << "of single runs, where there are several";
   EXPECT_NE(markdown.find("## Accuracy"), std::string::npos);
   EXPECT_NE(markdown.find("| 90.5 "), std::string::npos);
-}
-
-class MetricsFile : public ::testing::Test {
- protected:
-  const TemporaryFolder folder_;
-  const std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
-  Metrics read(const std::string& content) {
-    write_file(file_, content);
-    return read_metrics(file_);
-  }
-  std::string refused(const std::string& content) {
-    try {
-      read(content);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::data);
-      return error.what();
-    }
-    return "nothing was refused";
-  }
-};
-
-constexpr const char* bytes = R"({"payload_sent":7,"payload_received":1,"framing_sent":2,"framing_received":3})";
-
-TEST_F(MetricsFile, IsReadBack) {
-  const Metrics metrics = read(
-      text(R"({"type":"start","schema":1,"time":0.1,"rank":1,"ranks":2,"host":"a","first_epoch":0,"epochs":3,)"
-           R"("steps_per_epoch":9})",
-           "\n",
-           R"({"type":"step","time":1.5,"epoch":0,"step":4,"loss":null,"samples":8,"learning_rate":0.1,"seconds":)"
-           R"({"forward":0.25},"bytes":)",
-           bytes, ",\"age\":3}\n", R"({"type":"to come","what":1})", "\n",
-           R"({"type":"epoch","time":2,"epoch":0,"seconds":1.25,"test":{"accuracy":0.5,"loss":1},"stages":{},"bytes":)",
-           bytes, "}\n", R"({"type":"step","time":)"));
-  ASSERT_EQ(metrics.steps.size(), 1u);
-  EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
-  EXPECT_EQ(metrics.steps[0].line, 2u);
-  EXPECT_TRUE(std::isnan(metrics.steps[0].loss.value()));
-  EXPECT_EQ(metrics.steps[0].seconds[observe::Stage::forward], 0.25);
-  EXPECT_EQ(metrics.steps[0].bytes.value().payload_sent, 7u);
-  EXPECT_EQ(metrics.steps[0].age, 3);
-  ASSERT_EQ(metrics.epochs.size(), 1u);
-  EXPECT_EQ(metrics.epochs[0].line, 4u);
-  EXPECT_EQ(metrics.epochs[0].test->accuracy, 0.5);
-  EXPECT_TRUE(read("").steps.empty());
-}
-
-TEST_F(MetricsFile, NamesTheLineThatIsWrong) {
-  EXPECT_EQ(refused("{\"type\":\"end\"}\nnonsense\n"), file_.string() + " line 2: not JSON");
-  EXPECT_EQ(refused("{\"type\":\"step\",\"time\":1}\n"), file_.string() + " line 1: field epoch is missing");
-  EXPECT_NE(refused("{\"type\":\"start\",\"schema\":2}\n")
-                .find("field schema must be 1: the run was made by a later version"),
-            std::string::npos);
-  EXPECT_NE(refused("[]\n").find("must be an object"), std::string::npos);
-}
-
-TEST(Run, AFolderHasANameHoweverItIsGiven) {
-  for (const char* path : {"runs/0007-ring", "runs/0007-ring/", "/tmp/0007-ring/.", "./0007-ring"})
-    EXPECT_EQ(folder_name(path), "0007-ring") << path;
-}
-
-TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
-  const TemporaryFolder scratch;
-  const auto folder = scratch.path() / "killed_run";
-  std::filesystem::create_directories(folder);
-  const std::string start =
-      R"({"type":"start","schema":1,"time":0,"rank":0,"ranks":2,"host":"a","first_epoch":0,"epochs":9,)"
-      R"("steps_per_epoch":2})";
-  const auto step = [](double time, int number) {
-    return text(R"({"type":"step","time":)", time, R"(,"epoch":0,"step":)", number,
-                R"(,"loss":1,"samples":8,"seconds":{"forward":1},"bytes":)", bytes, "}\n");
-  };
-  const std::string epoch = text(
-      R"({"type":"epoch","time":3,"epoch":0,"seconds":2.5,"test":{"accuracy":0.5,"loss":1},"bytes":)", bytes, "}\n");
-  write_file(folder / "metrics-0.jsonl",
-             text(start, "\n", step(1, 0), step(2, 1), epoch, step(4, 2), "{\"type\":\"st"));
-  Summary known;
-  known.name = known.strategy = "ring";
-  known.world_size = 2;  // rank 1 had not begun
-  const report::Run run = read_unfinished(folder, known);
-  EXPECT_TRUE(run.summary.unfinished);
-  EXPECT_EQ(run.summary.epochs, 1.5);  // what was sent and waited for is of all three steps
-  EXPECT_EQ(run.summary.epoch_seconds(), 2.5);
-  EXPECT_EQ(run.summary.steps, 3u);
-  EXPECT_EQ(run.summary.test->accuracy, 0.5);
-  EXPECT_EQ(run.summary.exchange_payload_sent, 28u);
-  EXPECT_EQ(run.summary.images_per_second, 6);  // 24 in the 4 s from the first step's beginning
-  const Report made = report_of({run, made_run("ring", 2, 0)}, "t");
-  EXPECT_EQ(cell_of_row(made, "runs", "killed_run …", "kind").text, "computed, unfinished: 1.5 epochs");
-  EXPECT_EQ(made.conclusions.size(), 2u) << "what was killed is not compared with what was not";
-  EXPECT_NE(made.lead.find("unfinished (…)"), std::string::npos);
-  for (const ReportTable& table : made.tables) {
-    for (const auto& row : table.rows) {
-      for (const auto& cell : row) {
-        if (cell.source && row[0].text == "killed_run …") {
-          EXPECT_TRUE(std::filesystem::exists(cell.source->file)) << cell.source->file;
-        }
-      }
-    }
-  }
-  write_file(folder / "metrics-0.jsonl", start + "\n");
-  EXPECT_THROW(read_unfinished(folder, known), Error);
-}
-
-TEST(Run, AFolderWithoutASummaryIsNamed) {
-  try {
-    read_run("no/such/run");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "no/such/run: is not a run's folder: it has no summary.json");
-  }
 }
 
 }  // namespace

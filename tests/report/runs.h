@@ -82,4 +82,31 @@ inline report::Run made_run(const std::string& name, int workers, std::int64_t s
   return run;
 }
 
+struct Made {
+  double seconds = 10, megabytes = 100;  // an epoch; of the busiest rank
+  double first = 80, last = 95;          // per cent of the test set after each of two epochs
+  double waited = 4;                     // of an epoch's seconds
+};
+
+/// A run of two workers and two epochs like this, with what follows from it.
+inline report::Run made(const std::string& name, std::int64_t seed, const Made& what) {
+  report::Run run = made_run(name, 2, seed);
+  report::Summary& s = run.summary;
+  s.seconds.epoch = {what.seconds, what.seconds};
+  s.test->accuracy = what.last / 100;
+  for (report::RankSummary& rank : s.ranks) {
+    rank.exchange_payload_sent = static_cast<std::uint64_t>(2e6 * what.megabytes / (rank.rank == 1 ? 1 : 2));
+    rank.seconds.epoch = s.seconds.epoch;
+    rank.seconds.stages[observe::Stage::exchange] = 2 * what.waited;
+  }
+  for (report::Metrics& rank : run.ranks) {
+    for (report::EpochLine& epoch : rank.epochs) epoch.seconds = what.seconds;
+    rank.epochs[0].test->accuracy = what.first / 100;
+    rank.epochs[1].test->accuracy = what.last / 100;
+  }
+  run.exact = name == "ring" || name == "ddp" || name == "gather-scatter";
+  run.summary_text = report::to_json(s);
+  return run;
+}
+
 }  // namespace ripieno::testing

@@ -51,10 +51,42 @@ TEST(Statistics, MeanDeviationInterval) {
 }
 
 TEST(Statistics, ASeedsRepeatsAreOneNumber) {
-  using Runs = std::vector<std::pair<std::int64_t, double>>;
-  EXPECT_EQ(by_seed({}), std::vector<double>{});
-  EXPECT_EQ(by_seed(Runs{{1, 0.1}, {1, 0.1}, {1, 0.1}}), std::vector<double>{0.1});
-  EXPECT_EQ(by_seed(Runs{{2, 4}, {1, 1}, {2, 6}, {3, 9}}), (std::vector<double>{5, 1, 9}));
+  using Runs = std::vector<SeedNumber>;
+  EXPECT_EQ(by_seed({}), Runs{});
+  EXPECT_EQ(by_seed(Runs{{1, 0.1}, {1, 0.1}, {1, 0.1}}), (Runs{{1, 0.1}}));
+  EXPECT_EQ(by_seed(Runs{{2, 4}, {1, 1}, {2, 6}, {3, 9}}), (Runs{{2, 5}, {1, 1}, {3, 9}}));
+  EXPECT_EQ(numbers_of(Runs{{2, 5}, {1, 1}}), (std::vector<double>{5, 1}));
+}
+
+TEST(Statistics, ThePairedTTestHoldsItsDefinition) {
+  const std::vector<double> some{0.5, 0.9, 0.8, 1.5, -0.2};  // t = 0.7 / (0.6205 / sqrt(5))
+  EXPECT_NEAR(paired_t_test(some), 2 * (1 - student_below(mean(some) / standard_deviation(some) * std::sqrt(5), 4)),
+              1e-9);
+  EXPECT_NEAR(paired_t_test(some), 0.065174, 1e-6);
+  // One degree of freedom is Cauchy's distribution: p = 1 - 2 atan(t) / pi, here t = 3.
+  EXPECT_NEAR(paired_t_test({1, 2}), 1 - 2 * std::atan(3.0) / std::numbers::pi, 1e-12);
+  EXPECT_NEAR(paired_t_test({-1, -2}), paired_t_test({1, 2}), 1e-12);
+  EXPECT_EQ(paired_t_test({0, 0, 0}), 1);
+  EXPECT_EQ(paired_t_test({2, 2, 2}), 0);
+  EXPECT_EQ(paired_t_test({1, -1}), 1);
+  EXPECT_THROW(paired_t_test({1}), Error);
+  for (const std::size_t v : {1, 2, 4, 9}) {  // where the interval just ends at 0
+    std::vector<double> values(v + 1, 1);
+    const double half = interval95({0, 1}) / student_t95(1);
+    values[0] += half;
+    const double shift = mean(values) - interval95(values);
+    for (double& one : values) one -= shift;
+    EXPECT_NEAR(paired_t_test(values), 0.05, 1e-9) << v;
+  }
+}
+
+TEST(Statistics, HolmsCorrection) {
+  // R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
+  const std::vector<double> corrected = holm({0.01, 0.04, 0.03, 0.005});
+  const double right[] = {0.03, 0.06, 0.06, 0.02};
+  for (std::size_t i = 0; i < corrected.size(); ++i) EXPECT_DOUBLE_EQ(corrected[i], right[i]) << i;
+  EXPECT_EQ(holm({}), std::vector<double>{});
+  EXPECT_EQ(holm({0.9, 0.8}), (std::vector<double>{1, 1}));
 }
 
 TEST(Statistics, Quantiles) {

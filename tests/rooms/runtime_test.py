@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # what -> (pattern, rooms where it may stand)
 RULES = {
-    "a thread": (r"std::(jthread|thread\b(?!::hardware_concurrency)|async)|asio::thread_pool|pthread_create", {"core", "transport", "data", "train", "c10d"}),
+    "a thread": (r"std::(jthread|thread\b(?!::(?:hardware_concurrency|id\b))|async)|asio::thread_pool|pthread_create", {"core", "transport", "data", "train", "c10d"}),
     "a clock": (r"(steady|system|high_resolution)_clock|clock_gettime|gettimeofday|\btime\(nullptr\)", {"core", "observe", "transport", "train"}),
     "a timer": (r"steady_timer|system_timer|timerfd", {"core", "transport"}),
     "sleeping": (r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", {"train"}),

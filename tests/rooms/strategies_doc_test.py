@@ -203,7 +203,7 @@ class Page(unittest.TestCase):
         self.assertEqual(with_refusals(self.page, known), self.page, "run tests/rooms/strategies_doc_test.py --write")
 
     def test_every_key_exists(self):
-        known = settings(source("apps/ripieno/settings_table.cpp"))
+        known = settings(source("apps/ripieno/settings_table.cpp") + source("apps/ripieno/running_settings.cpp"))
         self.assertGreater(len(known), 50)
         self.assertEqual(unknown_keys(self.page, known), set())
 

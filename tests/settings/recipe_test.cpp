@@ -45,6 +45,22 @@ TEST(Recipe, WithoutGridIsOneCell) {
   EXPECT_EQ(names(read("batch.global = 1\nrun.name = '../my run'")), Names{"_._my_run"});
 }
 
+/// At once, and with their number: it would fill the memory with settings.
+TEST(Recipe, TooManyCellsAreRefusedBeforeAnyIsMade) {
+  std::string values;
+  for (int i = 1; i <= 300; ++i) values += text(i == 1 ? "" : ", ", i);
+  const std::string grid =
+      text("[grid]\nworkers = [", values, "]\nseed = [", values, "]\nbatch.per_worker = [", values, "]\n");
+  try {
+    read("seeds = 2\n" + grid);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("27000000 cells, with 2 seeds each 54000000 runs"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Recipe, ProductInFileOrderSeedsInnermost) {
   // File order is neither that of the alphabet nor that of the table.
   const program::Recipe recipe = read(R"(

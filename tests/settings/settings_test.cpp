@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ripieno/core/file.h"
+#include "ripieno/core/guessed_words.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ripieno {
@@ -121,6 +122,25 @@ TEST(Settings, UnknownKeysNameTheNearest) {
   EXPECT_EQ(refused_set("train.learning_rate=1"),
             "--set: unknown key train.learning_rate; did you mean learning_rate.base?");
   EXPECT_EQ(refused_set("frobnicate.all=1"), "--set: unknown key frobnicate.all; --print-config lists all keys");
+  EXPECT_EQ(
+      refused_set("simulated.gbit_s=1"),
+      "--set: unknown key simulated.gbit_s; did you mean simulated.mbit_s? (in 10^6 bits a second: 1 Gb/s is 1000)");
+  for (const auto& [word, key] : {std::pair("data.samples", "data.train_samples"),
+                                  {"batch.size", "batch.per_worker"},
+                                  {"batch_size", "batch.per_worker"},
+                                  {"batch-size", "batch.per_worker"},
+                                  {"lr", "learning_rate.base"},
+                                  {"epochs", "train.epochs"},
+                                  {"num_workers", "workers"},
+                                  {"world_size", "workers"},
+                                  {"momentum", "optimiser.momentum"},
+                                  {"dataset", "data.name"},
+                                  {"bandwidth", "transport.mbit_s"},
+                                  {"simulated.node_gbit_s", "simulated.node_mbit_s"},
+                                  {"lab.gbit_s", "lab.mbit_s"}}) {
+    EXPECT_NE(refused_set(text(word, "=1")).find(text("did you mean ", key, "?")), std::string::npos)
+        << refused_set(text(word, "=1"));
+  }
   EXPECT_EQ(refused_set("wrokers=2"), "--set: unknown key wrokers; did you mean workers?");
   EXPECT_EQ(refused_text("data = 3"),
             "r.toml:1:1: data is a table of keys, not a value: write [data], or data.KEY = ...");
@@ -234,9 +254,9 @@ TEST(Settings, EveryKeyWithoutEffectIsNamedWithWhatLeavesItSo) {
        "lab.nodes = 2",
        "transport.kind = \"simulated\"",
        "tcp"},
-      {{"simulated.gbit_s=1"}, "simulated.gbit_s = 1.0", "transport.kind = \"tcp\"", "simulated"},
-      {{"transport.kind=simulated", "simulated.node_gbit_s=10"},
-       "simulated.node_gbit_s = 10.0",
+      {{"simulated.mbit_s=1"}, "simulated.mbit_s = 1.0", "transport.kind = \"tcp\"", "simulated"},
+      {{"transport.kind=simulated", "simulated.node_mbit_s=10"},
+       "simulated.node_mbit_s = 10.0",
        "simulated.per_node = 1",
        "above 1"},
       {{"transport.kind=simulated", "train.compute=replay", "simulated.image_us=5"},
@@ -302,8 +322,8 @@ TEST(Settings, KeysWithAnEffectAreNotCalledIdle) {
       {},
       {"lab.nodes=2", "lab.mbit_s=10", "lab.cpu=1"},
       {"lab.mbit_s=0", "optimiser.momentum=0", "exchange.small_kb=0"},  // what holds without them, too
-      {"transport.kind=simulated", "simulated.gbit_s=1", "simulated.slow=[1,2]"},
-      {"transport.kind=simulated", "simulated.per_node=2", "simulated.node_gbit_s=10", "simulated.node_latency_us=1"},
+      {"transport.kind=simulated", "simulated.mbit_s=1", "simulated.slow=[1,2]"},
+      {"transport.kind=simulated", "simulated.per_node=2", "simulated.node_mbit_s=10", "simulated.node_latency_us=1"},
       {"strategy=ddp", "exchange.route=hierarchical", "exchange.per_node=2", "exchange.bucket_mb=1",
        "exchange.measure=off"},
       {"strategy=diloco", "local.steps=4", "outer.momentum=0.5", "exchange.codec=powersgd", "codec.rank=1"},
@@ -338,50 +358,17 @@ TEST(Settings, FoldersMayBeAnyBytesAndNamesAreUtf8) {
   }
 }
 
-TEST(Settings, TomlRoundTrip) {
-  program::Settings settings;
-  settings.set("learning_rate.base=0.1");
-  settings.set("optimiser.epsilon=1e-8");
-  settings.set("optimiser.weight_decay=0.00030000000000000003");
-  settings.set("exchange.bucket_mb=1000");
-  settings.set("simulated.slow=[1, 2.5, 1e-300]");
-  settings.assign("run.name", "a \"quoted\" \\ name\n\twith \x01 and \xc3\xa9", {"test"});
-  const std::string toml = settings.to_toml();
-  program::Settings again;
-  again.load_text(toml, "config.toml");
-  EXPECT_EQ(again.to_toml(), toml);
-  EXPECT_EQ(again.digest(), settings.digest());
-  for (const program::Setting& one : program::all_settings()) {
-    EXPECT_EQ(again.value(one.key), settings.value(one.key)) << one.key;
-    EXPECT_TRUE(again.is_set(one.key)) << one.key;
+TEST(Settings, GuessedWordsMeanKeysThatThereAre) {
+  const auto& all = program::all_settings();
+  const auto is_key = [&](std::string_view name) {
+    return std::any_of(all.begin(), all.end(), [&](const program::Setting& one) { return one.key == name; });
+  };
+  for (const GuessedWord& row : guessed_words()) {
+    EXPECT_FALSE(is_key(row.word)) << row.word;
+    if (row.meant.find('.') != row.meant.npos) {
+      EXPECT_TRUE(is_key(row.meant)) << row.meant;
+    }
   }
-  again.set("seed=1");
-  EXPECT_NE(again.digest(), settings.digest());
-}
-
-TEST(Settings, LoadsItsOwnFile) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "settings.toml";
-  program::Settings settings;
-  settings.set("workers=7");
-  write_file(path, settings.to_toml());
-  program::Settings again;
-  again.load(path);
-  EXPECT_EQ(again.to_toml(), settings.to_toml());
-  EXPECT_EQ(again.origin("workers"), path.string() + ":3");
-}
-
-TEST(Settings, PrintSaysWhereFrom) {
-  program::Settings settings;
-  settings.load_text("[train]\nepochs = 5\n", "recipes/demo.toml");
-  settings.set("strategy=tree");
-  const std::string printed = settings.print();
-  EXPECT_NE(printed.find("strategy = \"tree\"  # --set\n"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("workers = 2  # default\n"), std::string::npos);
-  EXPECT_NE(printed.find("\n[train]\nepochs = 5  # recipes/demo.toml:2\n"), std::string::npos);
-  program::Settings again;
-  again.load_text(printed, "printed");
-  EXPECT_EQ(again.to_toml(), settings.to_toml());
 }
 
 }  // namespace

@@ -60,8 +60,13 @@ Plan local(std::uint32_t steps, std::uint32_t fragments = 1, std::uint32_t delay
   return plan;
 }
 
+struct Computed {
+  Reference at;
+  Vector consensus = Vector(13);
+};
+
 /// What local_sgd.h says, on whole vectors, from weights that are all `start`. `cuts`: where fragments end.
-Reference computed(const ApartJob& job, bool diloco, const std::vector<std::size_t>& cuts, double start) {
+Computed computed(const ApartJob& job, bool diloco, const std::vector<std::size_t>& cuts, double start) {
   struct UnderWay {
     std::size_t begin, end;
     std::uint64_t due;
@@ -102,7 +107,16 @@ Reference computed(const ApartJob& job, bool diloco, const std::vector<std::size
     }
     apply((step + 1) % per_epoch == 0 ? UINT64_MAX : step);
   }
-  return at;
+  Computed all_in_all{std::move(at)};
+  for (std::size_t f = 0; f < fragments; ++f) {
+    const double sum = std::accumulate(learnt[f].begin(), learnt[f].end(), 0.0);
+    for (std::size_t r = 0; r < all_in_all.at.workers; ++r) {
+      const double part = sum > 0 ? learnt[f][r] / sum : 1.0 / static_cast<double>(all_in_all.at.workers);
+      for (std::size_t j = f ? cuts[f - 1] : 0; j < cuts[f]; ++j)
+        all_in_all.consensus[j] += part * all_in_all.at.w[r][j];
+    }
+  }
+  return all_in_all;
 }
 
 TEST(Fragments, AreWholeTensorsCutNearestToTheEvenCuts) {
@@ -172,11 +186,11 @@ TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
         for (double& weight : job.learners[0]->parameters().as<double>()) weight = 0.5;  // the others start from these
         job.run();
         const std::vector<std::vector<std::size_t>> cuts{{13}, {8, 13}, {4, 9, 13}};  // 5 and 8 are as near to 6.5
-        const Reference expected = computed(job, std::string(name) == "diloco", cuts[fragments - 1], 0.5);
+        const Computed expected = computed(job, std::string(name) == "diloco", cuts[fragments - 1], 0.5);
         for (int rank = 0; rank < workers; ++rank) {
-          EXPECT_LE(testing::distance(job.own(rank), expected.w[rank]), 1e-12)
+          EXPECT_LE(testing::distance(job.own(rank), expected.at.w[rank]), 1e-12)
               << name << " P=" << workers << " k=" << steps << " F=" << fragments << " d=" << delay;
-          EXPECT_LE(testing::distance(job.weights(rank), expected.mean()), 1e-12);
+          EXPECT_LE(testing::distance(job.weights(rank), expected.consensus), 1e-12);
         }
       }
     }
@@ -286,6 +300,46 @@ TEST(LocalSgd, EndsOnAllWhereAWorkerIsLostDuringAnExchange) {
   });
   EXPECT_EQ(what, (std::vector<std::string>{"rank 0: lost rank 2", "rank 1: lost rank 2", "rank 2 was killed"}));
   EXPECT_EQ(job.recorders[0]->steps(), 6u);  // the loss is met where the exchange is due
+}
+
+/// The workers' own weights in the end, weighted by their samples.
+Vector mean_by_samples(ApartJob& job) {
+  Vector mean(13);
+  const std::vector<std::uint32_t> samples = job.learners[0]->sampler().samples_of_all();
+  const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
+  for (int rank = 0; rank < job.workers; ++rank) {
+    const Vector own = job.own(rank);
+    for (std::size_t j = 0; j < mean.size(); ++j) mean[j] += samples[static_cast<std::size_t>(rank)] / sum * own[j];
+  }
+  return mean;
+}
+
+TEST(LocalSgd, TheConsensusWeighsWorkersAsAnExchangeWould) {
+  // The same local training, of 4 steps, with an exchange after the last one and without any.
+  const auto weights = [](const char* strategy, std::uint32_t steps, Vector* own) {
+    ApartJob job(strategy, 4, local(steps, 1, 0, sgd(1, 0.05)), {.samples = 64});
+    for (testing::LinearOptions& options : job.options) options.sampler.shares = {13, 1, 1, 1};
+    job.run();
+    if (own) *own = mean_by_samples(job);
+    return job.weights();
+  };
+  Vector own;
+  const Vector exchanged = weights("local-sgd", 4, nullptr), not_exchanged = weights("local-sgd", 5, &own);
+  EXPECT_LE(distance(exchanged, not_exchanged), 1e-12);
+  EXPECT_LE(distance(own, not_exchanged), 1e-12);
+  EXPECT_GT(distance(exchanged, weights("gossip-pairs", 5, nullptr)), 1e-3);  // other ways come elsewhere
+  EXPECT_LE(distance(weights("diloco", 5, &own), own), 1e-12);
+}
+
+TEST(LocalSgd, TheConsensusWeighsEachFragmentBySamplesSinceItsOwnExchange) {
+  // Fragment 1 of 2 is exchanged after steps 1 and 3 of 4, fragment 0 after step 3 alone (from 0): then all agree.
+  for (const std::uint32_t steps : {4u, 6u}) {
+    ApartJob job("local-sgd", 3, local(steps, 2, 0, sgd(1, 0.05)), {.samples = 64});
+    five_tensors(uneven(job));
+    job.run();
+    const Vector mean = mean_by_samples(job);
+    for (std::size_t j = 0; j < 13; ++j) EXPECT_NEAR(job.weights()[j], mean[j], 1e-12) << steps << " " << j;
+  }
 }
 
 TEST(LocalSgd, RefusesMoreFragmentsThanTensors) {

@@ -86,15 +86,32 @@ TEST(Apart, EndsWithItsOwnBuffersAndAConsensusOfAll) {
     trial.run();
     std::vector<double> sum(3);
     std::set<double> own;
+    const std::vector<std::uint32_t> samples = trial.learners[0]->sampler().samples_of_all();
     for (int rank = 0; rank < 3; ++rank) {
       const auto buffers = trial.learners[rank]->buffers().as<double>();
-      for (std::size_t i = 0; i < 3; ++i) sum[i] += buffers[i];
+      for (std::size_t i = 0; i < 3; ++i) sum[i] += samples[static_cast<std::size_t>(rank)] / 55.0 * buffers[i];
       own.insert(buffers[0]);
     }
     EXPECT_EQ(own.size(), 3u) << name << ": their own, to go on from";
     for (int rank = 0; rank < 3; ++rank) {
       const auto consensus = trial.strategies[rank]->consensus_buffers().as<double>();
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(consensus[i], sum[i] / 3, 1e-12) << name;
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(consensus[i], sum[i], 1e-12) << name;
+    }
+  }
+}
+
+TEST(Workers, WeighTheirBuffersByTheirSamples) {
+  for (const char* name : {"ring", "ps-sync"}) {
+    testing::Trial trial(find_strategy(name), 4, sgd(1),
+                         {.samples = 64, .buffers = 3, .sampler = {.shares = {13, 1, 1, 1}}});
+    trial.on_step = [&](int rank, const observe::StepRecord&) {  // as batch norm's statistics would be
+      const int worker = rank - trial.first_worker();
+      for (double& number : trial.learners[rank]->buffers().as<double>()) number = worker + 1;
+    };
+    trial.run();
+    for (const auto& learner : trial.learners) {
+      for (const double number : learner->buffers().as<double>())
+        EXPECT_NEAR(number, (13 + 2 + 3 + 4) / 16.0, 1e-12) << name;
     }
   }
 }

@@ -35,6 +35,7 @@ strategy::Plan plan_of(const TorchLearner& learner) {
     o.tensors.push_back({tensor.range.begin, tensor.range.end, rows, o.tensors.size() < learner.first_layer()});
   }
   o.first_layer_steps = learner.steps_per_epoch();
+  o.first_layer_rate = plan.learning_rate.base;
   o.lookahead_every = 4;
   o.total_steps = 3 * learner.steps_per_epoch();
   return plan;

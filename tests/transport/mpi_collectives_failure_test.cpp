@@ -186,7 +186,7 @@ TEST(MpiCollectivesFailure, OneThatDoesNotEndIsGivenUp) {
   options.timeout = std::chrono::milliseconds(500);
   std::latch over{1};
   const std::string reducing = "gave up on MPI's own all-reduce (native of 1000 fp32 on exchange channel 0): ",
-                    gave_up = reducing + "it has not ended within 0.5 s",
+                    gave_up = reducing + "it has not ended within 0.5 s: rank 0 waits for 1, 1 does not answer",
                     lost = "rank 0: lost rank 1 (" + reducing + "a rank no longer takes part in it) ";
   const Body waits = [&](Endpoint* e) -> Task<> {
     std::vector<float> numbers(1000, 1), others(10);

@@ -267,7 +267,8 @@ TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
   auto idle = [](Endpoint*) -> Task<> { co_return; };
   const auto outcomes = run_ranks(Way::shared, {reduces(100), idle}, options);
   EXPECT_EQ(outcomes[0].error,
-            "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0");
+            "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0: rank 0 "
+            "waits for 1, 1 does not answer");
 }
 
 TEST(SharedAllReduce, AnAbortEndsIt) {

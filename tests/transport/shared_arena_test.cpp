@@ -48,6 +48,18 @@ TEST(SharedArena, HandsOutAlignedZerosAndTakesThemBack) {
   EXPECT_EQ(shown->head().regions, 1u);
 }
 
+TEST(SharedArena, WhatIsKeptTakesMemoryAsItIsTouched) {
+  const auto arena = std::make_shared<SharedArena>(control());
+  constexpr std::size_t bytes = 16 << 20;
+  std::byte* const data = arena->keep(bytes);
+  data[bytes / 2] = std::byte{1};
+  std::byte* const first = data - reinterpret_cast<std::uintptr_t>(data) % page_bytes;
+  std::vector<unsigned char> pages(bytes / page_bytes);
+  ASSERT_EQ(::mincore(first, bytes, pages.data()), 0);
+  EXPECT_LE(std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }),
+            600);  // a large one
+}
+
 TEST(SharedArena, NeighboursOfLargeBlocksKeepTheirNumbers) {
   const auto arena = std::make_shared<SharedArena>(control());
   constexpr std::size_t bytes = 5'000'000;  // pages of 2 MiB belong to two of them

@@ -40,8 +40,7 @@ TEST(SharedStranger, GarbageIsANamedError) {
     ring.publish();
   });
   EXPECT_EQ(outcome.kind, ErrorKind::mismatch);
-  EXPECT_EQ(outcome.error,
-            "rank 0: rank 1 sent bytes that are not a message's header. Do all ranks run the same version?");
+  EXPECT_EQ(outcome.error.find("rank 0: rank 1 sent bytes that are not a message's header"), 0) << outcome.error;
 }
 
 /// A header for the message that rank 0 waits for, changed by `change`, and the line that follows it.
@@ -51,6 +50,9 @@ Outcome receive_header(const std::function<void(FrameBytes&)>& change, std::arra
     const auto memory = arena.take(100);
     FrameBytes header = encode(make_frame(message(10), 0, 0, 40));
     change(header);
+    const std::byte mark = std::exchange(header[38], std::byte{0});
+    seal(header);
+    header[38] = mark;
     RingWriter ring = control.ring_to(0);
     put(ring, header.data(), header.size());
     if (with_line) put(ring, line.data(), sizeof line);

@@ -53,12 +53,14 @@ TEST(TcpStranger, HeadersAreCheckedBeforeAnythingIsAllocated) {
   EXPECT_EQ(receive_from(raw(huge)).kind, ErrorKind::mismatch);
   EXPECT_NE(receive_from(raw(late)).error.find("sent message 5"), std::string::npos);
   EXPECT_NE(receive_from(raw(other_epoch)).error.find("epoch 7"), std::string::npos);
-  // Every byte of a header that is flipped leaves either another valid header or none; decode() never lets through
-  // what encode() would not have written.
+  // Every byte that is flipped before the header is sealed leaves either another valid header or none; decode() never
+  // lets through what encode() would not have written.
   const FrameBytes bytes = encode(good);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
+  for (std::size_t i = 4; i < bytes.size(); ++i) {
     FrameBytes flipped = bytes;
     flipped[i] ^= std::byte{0xFF};
+    EXPECT_FALSE(decode(flipped)) << "byte " << i;
+    seal(flipped);
     if (const auto frame = decode(flipped)) {
       EXPECT_EQ(encode(*frame), flipped) << "byte " << i;
     }
@@ -73,6 +75,11 @@ TEST(TcpStranger, WhatTellsOfAnAbortIsChecked) {
     std::vector<std::byte> bytes(header.begin(), header.end());
     const auto reason = std::as_bytes(std::span(abort.reason));
     bytes.insert(bytes.end(), reason.begin(), reason.end());
+    Checksum checksum;
+    checksum.add(reason);
+    const std::uint32_t value = checksum.value();
+    const auto trailer = std::as_bytes(std::span(&value, 1));
+    bytes.insert(bytes.end(), trailer.begin(), trailer.end());
     return bytes;
   };
   const Abort abort{0, nullptr, 3, "a \x1b[31mred\nreason"};

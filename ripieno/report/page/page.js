@@ -19,6 +19,13 @@ function draw(section) {
   traces.forEach((trace, i) => { trace.visible = !state.hidden.has(i); });
   Plotly.react(at, traces, layout_of(state.figure, state.axis, at),
                { displaylogo: false, displayModeBar: wish.has("only") || section.closest(".picture") ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
+  if (!state.listens) {
+    state.listens = true;
+    at.on("plotly_click", (event) => {
+      const found = String(event.points[0].customdata).match(/^(.*), line (\d+)$/s);
+      if (found) show_line(found[1], Number(found[2]));
+    });
+  }
   section.querySelectorAll(".legend button svg").forEach((svg, i) => { svg.outerHTML = swatch(state.figure, i); });
 }
 
@@ -58,6 +65,30 @@ function source_link(text, source) {
   return element("a", { href: file.split("/").map(encodeURIComponent).join("/") + "#L" + line, title: source, textContent: text });
 }
 
+const lines = JSON.parse(document.getElementById("lines").textContent), dialog = document.getElementById("source");
+
+/** Shows a line with those around it; false if the page has not got it. */
+function show_line(file, line) {
+  const known = lines[file];
+  if (!known || !(line in known)) return false;
+  const around = [];
+  let first = line, last = line;
+  while (first > 1 && String(first - 1) in known && line - first < 4) --first;
+  while (String(last + 1) in known && last - line < 4) ++last;
+  for (let at = first; at <= last; ++at) around.push(element("span", { className: at === line ? "here" : "", textContent: `${at}  ${known[at]}` }));
+  dialog.querySelector("b").textContent = `${file}, line ${line}`;
+  dialog.querySelector("a").href = file.split("/").map(encodeURIComponent).join("/") + "#L" + line;
+  dialog.querySelector("pre").replaceChildren(...around);
+  dialog.showModal();
+  return true;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[title]"), found = link && link.title.match(/^(.*), line (\d+)$/s);
+  if (found && !event.ctrlKey && !event.metaKey && show_line(found[1], Number(found[2]))) event.preventDefault();
+});
+dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target.tagName === "BUTTON") dialog.close(); });
+
 function number(value) { return typeof value === "number" ? String(Number(value.toPrecision(5))) : value; }
 
 function add_numbers(section, figure) {
@@ -81,6 +112,22 @@ function add_numbers(section, figure) {
     if (count > most_numbers) details.append(element("p", { textContent: `The first ${most_numbers} of ${count}; all: ripieno report --format csv` }));
   });
 }
+
+/** A press on a column's head sorts its table: the largest first, then the smallest; what is no number stays last. */
+document.addEventListener("click", (event) => {
+  const head = event.target.closest("main table th");
+  if (!head) return;
+  const at = head.cellIndex, is_text = head.classList.contains("text"), body = head.closest("table").tBodies[0];
+  const turned = head.dataset.sorted === "down" ? -1 : 1;
+  const value = (row) => is_text ? row.cells[at].textContent : parseFloat(row.cells[at].textContent.replace(/[(,]/g, ""));
+  head.parentElement.querySelectorAll("th").forEach((other) => delete other.dataset.sorted);
+  head.dataset.sorted = turned > 0 ? "down" : "up";
+  body.append(...[...body.rows].sort((one, two) => {
+    const a = value(one), b = value(two);
+    if (is_text) return turned * a.localeCompare(b, "en", { numeric: true });
+    return isNaN(a) || isNaN(b) ? isNaN(a) - isNaN(b) : turned * (b - a);
+  }));
+});
 
 /** Names, and how many letters of them, depend on a plot's width. */
 const widths = new ResizeObserver((entries) => {

@@ -6,6 +6,7 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/range.h"
+#include "ripieno/transport/inquiry.h"
 
 namespace ripieno::transport {
 namespace {
@@ -273,6 +274,7 @@ bool MpiCollectives::spin(Mpi::Request* request) const {
     do {
       for (int i = 0; i < looks_between_clocks; ++i) {
         if (mpi.test(*request)) return true;
+        runtime_.pause_spinning();
       }
     } while (runtime_.now() < end);
     return false;
@@ -306,9 +308,27 @@ void MpiCollectives::look() {
   } else if (alone_ && now - *alone_ > grace) {
     end_all(error(ErrorKind::peer, "a rank no longer takes part in it"));
     last_look_ = now + MpiHub::telling;
-  } else if (now - since > options_.timeout) {
-    end_all(error(ErrorKind::peer, text("it has not ended within ", seconds(options_.timeout), " s")));
+  } else if (now - since > options_.timeout && !is_asking_) {
+    find_hang(since);
   }
+}
+
+/// Ends what has waited since then, with the ranks that keep it from its end, if it still waits.
+void MpiCollectives::find_hang(Duration since) {
+  is_asking_ = true;
+  const auto found = [weak = weak_from_this(), since](const Hang& hang) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->is_asking_ = false;
+    const bool still_waits = self->under_way_.empty()
+                                 ? !self->opening_.empty() && self->opening_.front()->since == since
+                                 : self->under_way_.front()->since == since;
+    if (self->error_ || !still_waits) return;
+    const std::string why = text("it has not ended within ", seconds(self->options_.timeout), " s");
+    self->end_all(self->error(ErrorKind::peer, hang.known.empty() ? why : why + ": " + hang.known));
+  };
+  const auto inquiry = aborts_->inquiry();
+  inquiry ? inquiry->ask(options_.timeout, found) : found({});
 }
 
 /// On all ranks. Engines work in scope 0, of which all ranks are members.

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <type_traits>
 
 #include "ripieno/transport/endpoint.h"
@@ -100,6 +101,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   std::exception_ptr parted(const Call& call) const;
   std::exception_ptr parted() const;
   bool lacks_a_rank() const;
+  void find_hang(Duration since);
   void end_all(std::exception_ptr error);
   std::string gave_up_on(const std::string& why) const;
   std::exception_ptr error(ErrorKind kind, const std::string& why) const;
@@ -117,6 +119,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   std::vector<std::shared_ptr<Call>> under_way_;
   std::exception_ptr error_;       ///< of pending and future calls
   std::optional<Duration> alone_;  ///< since when a rank has been missing
+  bool is_asking_ = false;         ///< who hangs, since a call is overdue
   Duration last_look_{};           ///< after an error: MPI is used no more if something is pending then
 };
 

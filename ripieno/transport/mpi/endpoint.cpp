@@ -48,6 +48,16 @@ class MpiEndpoint final : public LinkedEndpoint {
     }
   }
 
+  /// MPI does not tell whom a collective waits for.
+  std::vector<int> awaited() const override {
+    if (!collectives_->waits()) return LinkedEndpoint::awaited();
+    std::vector<int> ranks;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank()) ranks.push_back(peer);
+    }
+    return ranks;
+  }
+
   std::span<const EngineOperation> engine() const override { return MpiCollectives::operations(); }
   void open_engine(Channel channel) override { collectives_->open(channel); }
   Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms terms) override {

@@ -110,8 +110,9 @@ bool MpiHub::sleep() {
   return true;
 }
 
-void MpiHub::wake() {
+std::optional<WakeUp> MpiHub::wake() {
   if (alarm_) runtime_.cancel(*std::exchange(alarm_, std::nullopt));
+  return std::nullopt;  // MPI wakes nobody
 }
 
 void MpiHub::say(Farewell farewell) {

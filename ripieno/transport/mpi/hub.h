@@ -68,7 +68,7 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   bool poll() override;
   bool may_spin() const override { return may_spin_; }
   bool sleep() override;
-  void wake() override;
+  std::optional<WakeUp> wake() override;
 
  private:
   struct Operation {

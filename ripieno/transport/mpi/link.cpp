@@ -132,18 +132,12 @@ void MpiLink::take(ConstBytes header) {
     heard_ = static_cast<MpiHub::Farewell>(header[0]);
     return;
   }
-  std::optional<Frame> frame;
-  if (header.size() >= frame_bytes) {
-    FrameBytes bytes;
-    std::copy_n(header.begin(), frame_bytes, bytes.begin());
-    frame = decode(bytes);
-  }
+  FrameBytes bytes{};
+  std::copy_n(header.begin(), std::min(header.size(), frame_bytes), bytes.begin());
+  const std::optional<Frame> frame = decode(bytes);
   const bool is_inline = frame && frame->payload <= MpiHub::inline_bytes;
-  if (!frame || header.size() != frame_bytes + (is_inline ? frame->payload : 0)) {
-    const std::string why = text("rank ", rank_, ": rank ", peer_, " sent bytes that are not a message's header. Do ",
-                                 "all ranks run the same version?");
-    return give_up(0, std::make_exception_ptr(Error(ErrorKind::mismatch, why)));
-  }
+  if (!frame || header.size() != frame_bytes + (is_inline ? frame->payload : 0))
+    return give_up(0, std::make_exception_ptr(not_a_header(rank_, peer_, bytes)));
   const int tag = is_inline ? -1 : payload_tag(next_in_++);
   try {
     take(*frame, header.subspan(frame_bytes), tag);

@@ -9,6 +9,8 @@
 // MpiHub::Farewell says how the rank itself ends.
 #pragma once
 
+#include <deque>
+
 #include "ripieno/transport/mpi/hub.h"
 #include "ripieno/transport/peer_link.h"
 

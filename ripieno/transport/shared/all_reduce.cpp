@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ripieno/core/pause.h"
 #include "ripieno/numeric/elementwise.h"
 
 namespace ripieno::transport {
@@ -141,7 +140,7 @@ bool SharedAllReduce::spin(std::size_t slot, std::uint64_t target) const {
   const Duration end = runtime_.now() + spin_time;
   do {
     for (int i = 0; i < looks_between_clocks; ++i) {
-      pause_briefly();
+      runtime_.pause_spinning();
       if (all_reached(slot, target)) return true;
     }
   } while (runtime_.now() < end);
@@ -350,7 +349,7 @@ void SharedAllReduce::revoke(std::exception_ptr error) {
 
 /// One timer for all calls, set again while none is overdue.
 void SharedAllReduce::watch() {
-  if (watchdog_ || waiting_.empty()) return;
+  if (watchdog_ || is_asking_ || waiting_.empty()) return;
   auto expired = [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->expire();
   };
@@ -364,11 +363,25 @@ void SharedAllReduce::expire() {
   const Waiting& oldest = *waiting_.front();
   if (runtime_.now() < oldest.since + options_.timeout) return watch();
   if (error_) return give_up(error_);
+  is_asking_ = true;
+  const auto found = [weak = weak_from_this(), call = waiting_.front()](const Hang& hang) {
+    if (const auto self = weak.lock()) self->give_up_on(call, hang);
+  };
   const auto late = std::find_if(peers_.begin(), peers_.end(),
                                  [&](const Peer& peer) { return !reached(peer, oldest.slot, oldest.target); });
+  if (late == peers_.end()) {  // it has come meanwhile
+    is_asking_ = false;
+    return watch();
+  }
+  late->link->find_hang(found);
+}
+
+void SharedAllReduce::give_up_on(const std::shared_ptr<Waiting>& call, const Hang& hang) {
+  is_asking_ = false;
+  if (error_ || std::find(waiting_.begin(), waiting_.end(), call) == waiting_.end()) return watch();
   give_up(std::make_exception_ptr(
-      Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", late->rank, " after ",
-                                  seconds(options_.timeout), " s of waiting for ", describe(oldest.message)))));
+      Error(ErrorKind::peer,
+            gave_up_because_of(hang, rank_, options_.timeout, "waiting for " + transport::describe(call->message)))));
 }
 
 }  // namespace ripieno::transport

@@ -137,6 +137,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   void reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire);
   void watch();
   void expire();
+  void give_up_on(const std::shared_ptr<Waiting>& call, const Hang& hang);
   /// Ends everything.
   void give_up(std::exception_ptr error);
 
@@ -151,6 +152,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   std::vector<std::byte> rounded_;  ///< a rounded piece, if the wire's type differs
   std::list<std::shared_ptr<Waiting>> waiting_;
   std::optional<Runtime::Timer> watchdog_;
+  bool is_asking_ = false;  ///< who hangs, since a call is overdue
   std::exception_ptr error_;
   bool revoked_ = false;
 };

@@ -15,23 +15,23 @@ std::size_t whole_lines(std::size_t bytes) { return round_up(std::max<std::size_
 
 std::shared_ptr<std::byte> SharedArena::take(std::size_t bytes) {
   const std::size_t size = whole_lines(bytes);
-  std::byte* const data = cut(size);
+  std::byte* const data = cut(size, Pages::large);
   if (!data) return nullptr;
   return {data, [arena = shared_from_this(), size](std::byte* taken) { arena->free(taken, size); }};
 }
 
-std::byte* SharedArena::keep(std::size_t bytes) { return cut(whole_lines(bytes)); }
+std::byte* SharedArena::keep(std::size_t bytes) { return cut(whole_lines(bytes), Pages::as_touched); }
 
-std::byte* SharedArena::cut(std::size_t bytes) {
+std::byte* SharedArena::cut(std::size_t bytes, Pages pages) {
   const std::lock_guard lock(mutex_);
   for (Region& region : regions_) {
-    if (std::byte* const data = cut(region, bytes)) return data;
+    if (std::byte* const data = cut(region, bytes, pages)) return data;
   }
-  return grow(bytes) ? cut(regions_.back(), bytes) : nullptr;
+  return grow(bytes) ? cut(regions_.back(), bytes, pages) : nullptr;
 }
 
 /// The first hole that is large enough; null if there is none.
-std::byte* SharedArena::cut(Region& region, std::size_t bytes) {
+std::byte* SharedArena::cut(Region& region, std::size_t bytes, Pages pages) {
   const auto hole = std::find_if(region.free.begin(), region.free.end(),
                                  [bytes](const auto& entry) { return entry.second >= bytes; });
   if (hole == region.free.end()) return nullptr;
@@ -39,7 +39,7 @@ std::byte* SharedArena::cut(Region& region, std::size_t bytes) {
   region.free.erase(hole);
   if (size > bytes) region.free.emplace(offset + bytes, size - bytes);
   std::byte* const data = region.memory.data() + offset;
-  if (bytes >= large_page_bytes) region.memory.use_large_pages(data, bytes);
+  if (pages == Pages::large && bytes >= large_page_bytes) region.memory.use_large_pages(data, bytes);
   return data;
 }
 

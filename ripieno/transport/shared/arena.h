@@ -29,7 +29,7 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   /// forked process frees nothing: the memory is the same). Null if there is no more memory to share.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   /// As take(), but never freed, so that peers that have it mapped can read the last contents even after this rank has
-  /// ended. Valid as long as this object.
+  /// ended. Valid as long as this object. Only pages that are touched take memory.
   std::byte* keep(std::size_t bytes);
   /// nullopt unless all of `bytes` is registered memory.
   std::optional<Place> find(ConstBytes bytes) const;
@@ -40,8 +40,9 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
     std::map<std::size_t, std::size_t> free;  ///< offset -> bytes; adjacent holes are merged
   };
 
-  std::byte* cut(std::size_t bytes);
-  std::byte* cut(Region& region, std::size_t bytes);
+  enum class Pages : std::uint8_t { as_touched, large };  ///< large: from 2 MiB on
+  std::byte* cut(std::size_t bytes, Pages pages);
+  std::byte* cut(Region& region, std::size_t bytes, Pages pages);
   bool grow(std::size_t bytes);
   void free(std::byte* data, std::size_t bytes);
 

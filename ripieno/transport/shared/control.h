@@ -23,6 +23,13 @@ struct ControlHead {
 };
 static_assert(sizeof(ControlHead) <= page_bytes);
 
+/// What a rank writes into a peer's pipe to wake it.
+struct BellStroke {
+  std::chrono::nanoseconds at{0};  ///< on the host's steady clock
+  std::int64_t core = -1;
+  static BellStroke now();
+};
+
 /// The length of a ring's section, and the offset of the ring to rank `peer`.
 constexpr std::size_t section_bytes(std::size_t ring_bytes) { return round_up(ring_section(ring_bytes), page_bytes); }
 constexpr std::size_t section_offset(int peer, std::size_t ring_bytes) {

@@ -6,20 +6,24 @@
 #include <asio/write.hpp>
 
 #include "ripieno/transport/linked_endpoint.h"
+#include "ripieno/transport/process_watch.h"
 #include "ripieno/transport/shared/hello.h"
 #include "ripieno/transport/tcp/link.h"
 
 namespace ripieno::transport {
 namespace {
 
+using ProcessWatches = std::vector<std::shared_ptr<ProcessWatch>>;
+
 class SharedEndpoint final : public LinkedEndpoint {
  public:
   SharedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
                  std::shared_ptr<Aborts> aborts, std::shared_ptr<SharedHub> hub,
-                 std::shared_ptr<SharedAllReduce> all_reduce)
+                 std::shared_ptr<SharedAllReduce> all_reduce, ProcessWatches processes)
       : LinkedEndpoint(runtime, rank, std::move(links), aborts),
         hub_(std::move(hub)),
-        all_reduce_(std::move(all_reduce)) {
+        all_reduce_(std::move(all_reduce)),
+        processes_(std::move(processes)) {
     if (!all_reduce_) return;
     aborts->watch([weak = std::weak_ptr(all_reduce_)](const Abort& abort) {
       const auto engine = weak.lock();
@@ -66,6 +70,7 @@ class SharedEndpoint final : public LinkedEndpoint {
 
   std::shared_ptr<SharedHub> hub_;
   std::shared_ptr<SharedAllReduce> all_reduce_;  ///< null unless all ranks share memory
+  ProcessWatches processes_;
 };
 
 /// The ranks' negotiation. Closes all connections when its time is over.
@@ -208,11 +213,27 @@ class LinkAgreement {
     }
     std::erase(shared, nullptr);
     if (hub_) hub_->start(std::move(shared), links, all_reduce, may_spin);
-    return std::make_shared<SharedEndpoint>(runtime_, rank_, std::move(links), aborts, hub_, std::move(all_reduce));
+    ProcessWatches processes = watch(links);
+    return std::make_shared<SharedEndpoint>(runtime_, rank_, std::move(links), aborts, hub_, std::move(all_reduce),
+                                            std::move(processes));
   }
 
  private:
   int ranks() const { return static_cast<int>(opened_.size()); }
+
+  /// Watches the processes of all peers on this host.
+  ProcessWatches watch(const std::vector<std::shared_ptr<PeerLink>>& links) {
+    ProcessWatches all;
+    for (const int peer : others_) {
+      const SharedHello& theirs = theirs_[peer];
+      if (!same_host(mine_, theirs) || theirs.pid == mine_.pid) continue;
+      auto ended = [link = std::weak_ptr(links[peer])] {
+        if (const auto alive = link.lock()) alive->end_with_its_process();
+      };
+      if (auto one = ProcessWatch::start(runtime_, theirs.pid, ended)) all.push_back(std::move(one));
+    }
+    return all;
+  }
 
   /// Error(mismatch): the peer's hello does not fit this rank's.
   void check(int peer) const {

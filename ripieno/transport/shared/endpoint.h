@@ -2,6 +2,9 @@
 // over its TCP connection which to use: shared memory if both are on the same host (the same boot of the same kernel,
 // the same process namespace) and each can open the other's memory, else TCP. way() says which.
 //
+// It watches the processes of its peers on this host: one that has ended is lost once all that it had sent is read,
+// even if a child that it forked keeps the connection open.
+//
 // It keeps the contract of tcp/endpoint.h: the same messages, errors, credit and counted framing. The differences:
 // - A payload in memory() of at least `placed_bytes` is not copied: send() returns once the receiver has taken it from
 //   its place. Other payloads go through a ring of `ring_bytes` for each pair and direction; send() returns once the

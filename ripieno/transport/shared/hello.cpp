@@ -5,28 +5,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "ripieno/core/file.h"
 
 namespace ripieno::transport {
 
 std::string host_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::string here = boot;
+  std::string here;
+  try {
+    here = read_file("/proc/sys/kernel/random/boot_id");
+  } catch (const Error&) {
+    return "";
+  }
+  while (here.ends_with('\n')) here.pop_back();
   for (const char* kind : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
     std::array<char, 64> space{};
     const auto length = ::readlink(kind, space.data(), space.size());
-    if (boot.empty() || length <= 0) return "";
+    if (length <= 0) return "";
     here += text(" ", std::string_view(space.data(), static_cast<std::size_t>(length)));
   }
   return here;
 }
 
-namespace {
-
-bool same_host(const SharedHello& a, const SharedHello& b) { return a.host == b.host && a.host[0] != 0; }
-
-}  // namespace
+bool same_host(const SharedHello& one, const SharedHello& other) { return one.host == other.host && one.host[0] != 0; }
 
 std::uint64_t check_word() {
   std::uint64_t word = 0;
@@ -39,10 +40,10 @@ SharedHello shared_hello(const SharedHub* hub, std::uint64_t word, std::size_t r
   const std::string here = host_identity();
   here.copy(hello.host.data(), hello.host.size() - 1);
   ::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus);
+  hello.pid = ::getpid();
   if (!hub) return hello;
   hello.word = word;
   hello.ring_bytes = ring_bytes;
-  hello.pid = ::getpid();
   hello.control_fd = hub->own()->control->fd();
   hello.bell_fd = hub->bell_fd();
   return hello;
@@ -51,7 +52,7 @@ SharedHello shared_hello(const SharedHub* hub, std::uint64_t word, std::size_t r
 std::optional<SharedPeer> open_peer(const SharedHello& mine, const SharedHello& theirs, int rank, std::string* why) {
   if (!same_host(mine, theirs)) {
     *why = "another host";
-  } else if (mine.pid == 0 || theirs.pid == 0) {
+  } else if (mine.control_fd < 0 || theirs.control_fd < 0) {
     *why = "no shared memory";
   } else if (mine.ring_bytes != theirs.ring_bytes) {
     *why = text("rings of ", mine.ring_bytes, " and ", theirs.ring_bytes, " bytes");

@@ -1,11 +1,26 @@
 #include "ripieno/transport/shared/hub.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace ripieno::transport {
+
+BellStroke BellStroke::now() { return {std::chrono::steady_clock::now().time_since_epoch(), ::sched_getcpu()}; }
+
+namespace {
+
+/// Null if the stroke's time cannot be: it is what another process wrote.
+std::optional<WakeUp> woken_by(const BellStroke& stroke, int core) {
+  const BellStroke now = BellStroke::now();
+  const bool can_be = stroke.at <= now.at && stroke.at >= now.at - std::chrono::seconds(1);
+  return can_be ? std::optional(WakeUp{now.at - stroke.at, stroke.core == core}) : std::nullopt;
+}
+
+}  // namespace
 
 SharedHub::SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::size_t placed_bytes, std::uint64_t word)
     : runtime_(runtime), own_(std::make_shared<SharedOwn>()), bell_(runtime.context()) {
@@ -43,13 +58,20 @@ void SharedHub::close() {
   all_reduce_.reset();
 }
 
-/// Only wakes the thread; poll() finds what the bell was rung for.
+/// Wakes the thread; poll() finds what the bell was rung for.
 void SharedHub::listen() {
-  auto rung = [weak = weak_from_this()](asio::error_code error, std::size_t) {
+  auto rung = [weak = weak_from_this()](asio::error_code error, std::size_t bytes) {
     const auto hub = weak.lock();
-    if (hub && !error) hub->listen();
+    if (!hub || error) return;
+    if (bytes >= sizeof(BellStroke)) hub->woke_ = woken_by(hub->rung_[0], hub->core_);
+    hub->listen();
   };
   bell_.async_read_some(asio::buffer(rung_), rung);
+}
+
+std::optional<WakeUp> SharedHub::wake() {
+  own_->control->head().sleeping.store(0, std::memory_order_seq_cst);
+  return std::exchange(woke_, std::nullopt);
 }
 
 bool SharedHub::poll() {
@@ -69,6 +91,8 @@ bool SharedHub::sleep() {
     for (const auto& link : shared_) any |= link->take_in();
     if (any) return false;
   }
+  core_ = ::sched_getcpu();
+  woke_.reset();
   own_->control->head().sleeping.store(ControlHead::asleep | (waits ? ControlHead::waiting : 0),
                                        std::memory_order_seq_cst);
   if (all_reduce_ && waits) all_reduce_->find_mismatches();

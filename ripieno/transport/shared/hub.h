@@ -1,4 +1,5 @@
-// Drives all of a rank's links through shared memory. The runtime polls it, and a pipe (the bell) wakes it.
+// Drives all of a rank's links through shared memory. The runtime polls it, and a pipe (the bell) wakes it; what peers
+// write into the pipe says when and where they rang, from which the runtime learns how long to spin.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -27,7 +28,7 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   bool poll() override;
   bool may_spin() const override { return may_spin_; }
   bool sleep() override;
-  void wake() override { own_->control->head().sleeping.store(0, std::memory_order_seq_cst); }
+  std::optional<WakeUp> wake() override;
 
  private:
   void listen();
@@ -36,7 +37,9 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   std::shared_ptr<SharedOwn> own_;
   Descriptor bell_out_;
   asio::posix::stream_descriptor bell_;
-  std::array<char, 64> rung_{};
+  std::array<BellStroke, 4> rung_{};
+  int core_ = -1;               ///< where this rank fell asleep
+  std::optional<WakeUp> woke_;  ///< how it was woken
   std::vector<std::shared_ptr<SharedLink>> shared_;
   std::vector<std::shared_ptr<PeerLink>> all_;
   std::shared_ptr<SharedAllReduce> all_reduce_;

@@ -14,8 +14,8 @@ constexpr std::size_t shown_bytes =
 
 void SharedPeer::ring_bell() {
   if (head->sleeping.load(std::memory_order_seq_cst) && head->sleeping.exchange(0, std::memory_order_seq_cst)) {
-    const char ding = 1;
-    [[maybe_unused]] const auto full_is_as_good = ::write(bell.get(), &ding, 1);
+    const BellStroke stroke = BellStroke::now();
+    [[maybe_unused]] const auto full_is_as_good = ::write(bell.get(), &stroke, sizeof stroke);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <asio/ip/tcp.hpp>
+#include <deque>
 
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/shared/arena.h"
@@ -60,6 +61,7 @@ class SharedLink final : public PeerLink {
   std::string way() const override { return "shared memory"; }
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
   void tell(const Abort& abort) override;
+  void end_with_its_process() override { gone("its process has ended"); }
   void cut_off(std::exception_ptr error) override;
   bool is_telling() const override {
     return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& one) { return one->tells; });

@@ -14,10 +14,7 @@ bool SharedLink::read_header() {
   if (placed) bytes[placed_mark] = std::byte{0};
   const std::optional<Frame> frame = decode(bytes);
   const bool tells = frame && frame->kind == FrameKind::abort;
-  if (!frame || (placed && (tells || other_.ring.readable() < 2 * line_bytes))) {
-    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
-         " sent bytes that are not a message's header. Do all ranks run the same version?");
-  }
+  if (!frame || (placed && (tells || other_.ring.readable() < 2 * line_bytes))) throw not_a_header(rank_, peer_, bytes);
   check_epoch(*frame);
   const bool room_wanted = other_.ring.advance(bytes.size());
   moved_in_ += bytes.size();

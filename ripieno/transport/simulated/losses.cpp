@@ -82,7 +82,9 @@ void State::abort(int rank, Scope scope, const std::vector<int>& members, std::e
 
 bool State::add_abort(int rank, Scope scope, const std::exception_ptr& error) {
   at(rank).is_unharmed = false;
-  return at(rank).aborted.emplace(scope, error).second;
+  if (!at(rank).aborted.emplace(scope, error).second) return false;
+  for (const auto& watcher : at(rank).watchers) watcher(scope, error);
+  return true;
 }
 
 void State::end_scope(int rank, Scope scope, const std::exception_ptr& error) {

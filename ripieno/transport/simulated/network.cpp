@@ -21,10 +21,13 @@ class RankEndpoint final : public Endpoint {
   int rank() const override { return rank_; }
   int size() const override { return state_->ranks; }
   Runtime& runtime() override { return state_->runtime; }
-  std::size_t framing_bytes() const override { return state_->options.framing_bytes; }
+  std::size_t framing_bytes(int) const override { return state_->options.framing_bytes; }
   std::string way(int) const override { return "simulated network"; }
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
     state_->abort(rank_, scope, members, std::move(error));
+  }
+  void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
+    state_->at(rank_).watchers.push_back(std::move(watcher));
   }
   Task<std::vector<int>> survivors() override { co_return state_->survivors(rank_); }
 

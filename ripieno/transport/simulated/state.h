@@ -124,6 +124,7 @@ struct alignas(64) Rank {
   std::size_t epoch = 0;                           // how many losses it has acknowledged
   std::vector<Stream*> streams;                    // those in which it sends or receives
   std::unordered_map<Scope, std::exception_ptr> aborted;
+  std::vector<std::function<void(Scope, std::exception_ptr)>> watchers;  // of aborts
 };
 
 struct State : std::enable_shared_from_this<State> {

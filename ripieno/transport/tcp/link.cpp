@@ -4,6 +4,7 @@
 #include <array>
 #include <asio/detached.hpp>
 #include <asio/redirect_error.hpp>
+#include <cstring>
 #include <limits>
 
 #include "ripieno/transport/tcp/keep_alive.h"
@@ -11,10 +12,12 @@
 namespace ripieno::transport {
 namespace {
 
-constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk stays in the L2 cache until it is added
-constexpr std::size_t stage_bytes = 16 << 10;
-constexpr std::size_t most_wake_bytes = 256 << 10;
 constexpr std::size_t most_gathered = 64;  // the most buffers that Asio passes to the kernel
+constexpr std::size_t most_written =
+    256 << 10;  // at once: a checksum's bytes stay in the cache until the kernel copies them
+
+constexpr auto between_looks = std::chrono::milliseconds(100);
+constexpr int quiet_looks = 5;  // without a byte, of a peer whose process has ended
 
 /// The bytes sent for a payload without data.
 const std::array<std::byte, 64 << 10> zeros{};
@@ -27,7 +30,6 @@ bool is_of_the_peer(const asio::error_code& error) {
 }
 
 using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
-using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 }  // namespace
 
@@ -102,7 +104,7 @@ void TcpLink::write() {
     std::uint64_t written = write_some(error);
     while (!outgoing_.empty()) {
       Outgoing& first = *outgoing_.front();
-      const std::uint64_t left = first.header.size() + first.payload.size() - first.written;
+      const std::uint64_t left = first.size() - first.written;
       if (written < left) {
         first.written += written;
         break;
@@ -127,24 +129,44 @@ void TcpLink::write() {
 /// Writes as many messages as fit into one system call.
 std::size_t TcpLink::write_some(asio::error_code& error) {
   gathered_.clear();
+  std::size_t room = most_written;
   for (const auto& outgoing : outgoing_) {
-    if (gathered_.size() + 2 > most_gathered) break;
-    std::uint64_t skip = outgoing->written;
-    if (skip < frame_bytes) gathered_.push_back(asio::buffer(outgoing->header) + skip);
-    skip -= std::min<std::uint64_t>(skip, frame_bytes);
-    std::uint64_t left = outgoing->payload.size() - skip;
-    if (outgoing->payload.data()) {
-      if (left > 0) gathered_.emplace_back(outgoing->payload.data() + skip, left);
-      continue;
-    }
-    for (; left > 0 && gathered_.size() < most_gathered; left -= std::min(left, zeros.size())) {
-      gathered_.emplace_back(zeros.data(), std::min(left, zeros.size()));
-    }
-    if (left > 0) break;
+    if (!gather(*outgoing, room)) break;
   }
   const std::size_t written = socket_.write_some(gathered_, error);
   moved_out_ += written;
   return written;
+}
+
+/// Gathers what is unwritten of a message, up to `room` bytes of payload; returns whether that is all.
+bool TcpLink::gather(Outgoing& outgoing, std::size_t& room) {
+  if (gathered_.size() + 2 + most_written / zeros.size() > most_gathered) return false;
+  std::uint64_t skip = outgoing.written;
+  if (skip < frame_bytes) gathered_.push_back(asio::buffer(outgoing.header) + skip);
+  skip -= std::min<std::uint64_t>(skip, frame_bytes);
+  const std::uint64_t begin = std::min<std::uint64_t>(skip, outgoing.payload.size());
+  const std::uint64_t end = begin + std::min<std::uint64_t>(outgoing.payload.size() - begin, room);
+  sum_up(outgoing, end);
+  room -= end - begin;
+  if (outgoing.payload.data() && end > begin) gathered_.emplace_back(outgoing.payload.data() + begin, end - begin);
+  for (std::uint64_t at = begin; at < end && !outgoing.payload.data(); at += zeros.size())
+    gathered_.emplace_back(zeros.data(), std::min<std::uint64_t>(end - at, zeros.size()));
+  if (end < outgoing.payload.size()) return false;
+  gathered_.push_back(asio::buffer(outgoing.trailer) + (skip - begin));
+  return true;
+}
+
+/// Sums the payload up to `end`, as far as it is not summed up yet.
+void TcpLink::sum_up(Outgoing& outgoing, std::uint64_t end) {
+  while (outgoing.summed < end) {
+    const bool is_there = outgoing.payload.data();
+    const std::uint64_t some = std::min<std::uint64_t>(end - outgoing.summed, is_there ? end : zeros.size());
+    const std::byte* const from = is_there ? outgoing.payload.data() + outgoing.summed : zeros.data();
+    outgoing.sum.add(ConstBytes(from, some));
+    outgoing.summed += some;
+  }
+  const std::uint32_t sum = outgoing.sum.value();
+  std::memcpy(outgoing.trailer.data(), &sum, sizeof sum);
 }
 
 Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
@@ -157,164 +179,20 @@ Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
   link->writing_rest_ = false;
 }
 
-Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
-  try {
-    bool more = true;
-    while (more) more = co_await link->pump_one();
-  } catch (...) {
-    link->give_up(link->arriving_.value_or(0), std::current_exception());
+void TcpLink::end_with_its_process() { asio::co_spawn(runtime_.context(), end_once_quiet(self()), asio::detached); }
+
+/// The kernel goes on sending what the process has left to it, as fast as this rank reads; on one host that takes
+/// microseconds.
+Task<> TcpLink::end_once_quiet(std::shared_ptr<TcpLink> link) {
+  std::uint64_t seen = 0;
+  for (int quiet = 0; quiet < quiet_looks; quiet = link->moved_in_ == seen ? quiet + 1 : 0) {
+    seen = link->moved_in_;
+    co_await link->runtime_.sleep(between_looks);
+    if (link->ended()) co_return;  // in most cases: the connection has ended with the process
+    link->unwritable_ = "its process has ended";
+    link->asked();
   }
-}
-
-/// Reads one message or abort. False: the connection has ended.
-Task<bool> TcpLink::pump_one() {
-  FrameBytes bytes;
-  const Bytes header(bytes);
-  co_await read(header);
-  if (ended()) co_return false;
-  const std::optional<Frame> decoded = decode(bytes);
-  if (!decoded) {
-    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
-         " sent bytes that are not a message's header. Do all ranks ", "run the same version?");
-  }
-  const Frame frame = *decoded;
-  check_epoch(frame);
-  if (frame.kind == FrameKind::abort) co_return co_await hear(frame);
-  if (aborted(frame.channel.scope)) co_return co_await skip(frame.payload);
-
-  arriving_ = frame.channel.scope;
-  Lane* lane = &admit(frame);  // valid until the message is dropped
-  const std::uint64_t cost = frame.payload + sizeof(Arrived);
-  const auto has_room = [&] { return !unwritable_.empty() || unasked_ + cost <= options_.unasked_bytes; };
-  while (!stops() && lane->posted.empty() && !has_room()) co_await changed();
-  std::uint64_t left = frame.payload;
-  if (!stops()) {
-    Task<std::uint64_t> reading = lane->posted.empty() ? keep(frame, lane) : fill(frame, lane);
-    left -= co_await std::move(reading);
-  }
-  arriving_.reset();
-  dropped_ = false;
-  if (ended()) co_return false;
-  if (left > 0) co_return co_await skip(left);
-  co_return true;
-}
-
-Task<bool> TcpLink::hear(Frame frame) {
-  std::string reason(frame.payload, ' ');
-  const Bytes into = std::as_writable_bytes(std::span(reason));
-  co_await read(into);
-  if (ended()) co_return false;
-  aborts_->hear(frame.channel.scope, peer_, static_cast<int>(frame.channel.id), reason);
-  co_return true;
-}
-
-/// Reads and discards bytes. False: the connection has ended.
-Task<bool> TcpLink::skip(std::uint64_t bytes) {
-  while (bytes > 0 && !ended()) {
-    const Bytes part(scratch_.get(), std::min<std::uint64_t>(bytes, scratch_bytes));
-    bytes -= co_await read(part);
-  }
-  co_return !ended();
-}
-
-/// Fills `into` and returns how many bytes. Fewer than all only if stops() is true; `into` may then be gone.
-Task<std::uint64_t> TcpLink::read(Bytes into) {
-  const std::size_t wanted = into.size();
-  for (;;) {
-    const std::size_t ready = std::min(ahead_.size(), into.size());
-    std::copy_n(ahead_.begin(), ready, into.begin());
-    ahead_ = ahead_.subspan(ready);
-    into = into.subspan(ready);
-    if (into.empty()) co_return wanted;
-    if (into.size() >= stage_bytes) {
-      const std::size_t got = co_await read_some(into, into.size());
-      into = into.subspan(got);
-    } else {
-      const Bytes stage(stage_.get(), stage_bytes);
-      const std::size_t got = co_await read_some(stage, into.size());
-      ahead_ = stage.first(got);
-    }
-    if (stops()) co_return wanted - into.size();
-  }
-}
-
-/// Reads the bytes that are there, perhaps fewer than `wanted`; 0 once the connection has ended.
-Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
-  wake_for(wanted);
-  asio::error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  const asio::mutable_buffer buffer(into.data(), into.size());
-  const std::size_t got = co_await socket_.async_read_some(buffer, token);
-  moved_in_ += got;
-  if (error == asio::error::operation_aborted) co_return 0;  // drop() did it, or the connection has ended
-  if (!error) co_return got;
-  const std::string why = error == asio::error::eof ? "connection closed" : error.message();
-  lose(unwritable_.empty() ? why : unwritable_);
-  co_return got;
-}
-
-/// Makes the kernel wake this thread once `bytes` have arrived, or a quarter of what its buffer holds, so that the
-/// sender need not wait.
-void TcpLink::wake_for(std::size_t bytes) {
-  asio::error_code ignored;  // on an error it only wakes more often
-  if (bytes < stage_bytes) {
-    bytes = 1;
-  } else {
-    bytes = std::min(bytes, most_wake_bytes);
-    if (bytes > most_wake_) {  // the buffer grows with the traffic
-      asio::socket_base::receive_buffer_size room;
-      socket_.get_option(room, ignored);
-      most_wake_ = std::max<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1);
-    }
-    bytes = std::min(bytes, most_wake_);
-  }
-  if (bytes == wakes_for_) return;
-  socket_.set_option(LowWater(static_cast<int>(bytes)), ignored);
-  wakes_for_ = bytes;
-}
-
-/// Reads a payload into its posted receive; returns how much, as read() does.
-Task<std::uint64_t> TcpLink::fill(Frame frame, Lane* lane) {
-  const std::shared_ptr<Posted> posted = lane->posted.front();
-  if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
-  std::uint64_t got = 0;
-  if (const std::optional<Bytes> straight = posted->sink.straight()) {
-    got = co_await read(*straight);
-  } else {
-    while (got < frame.payload && !stops()) {
-      const Bytes part(scratch_.get(), std::min<std::uint64_t>(frame.payload - got, scratch_bytes));
-      const std::uint64_t read_now = co_await read(part);
-      if (!stops()) posted->sink.take(got, part);
-      got += read_now;
-    }
-  }
-  if (!stops()) serve(*lane);
-  co_return got;
-}
-
-/// Reads an unexpected payload that is within the credit; returns how much, as read() does.
-Task<std::uint64_t> TcpLink::keep(Frame frame, Lane* lane) {
-  Arrived arrived{frame, scratch(frame.payload)};
-  unasked_ += arrived.cost();
-  const Bytes payload(arrived.payload.get(), frame.payload);
-  const std::uint64_t got = co_await read(payload);
-  if (!stops() && lane->posted.empty()) {
-    lane->arrived.push_back(std::move(arrived));
-    co_return got;
-  }
-  unasked_ -= arrived.cost();
-  if (stops()) co_return got;
-  // Its receive was posted meanwhile.
-  const std::shared_ptr<Posted> posted = lane->posted.front();
-  if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
-  give(arrived, posted->sink);
-  serve(*lane);
-  co_return got;
-}
-
-Task<> TcpLink::changed() {
-  auto start = [this](Resume resume) { paused_ = std::move(resume); };
-  return suspend(start);
+  link->lose(link->unwritable_);
 }
 
 void TcpLink::asked() {
@@ -324,8 +202,10 @@ void TcpLink::asked() {
 
 /// Copies the unwritten rest of a payload, whose owner no longer waits.
 void TcpLink::keep_rest(Outgoing& outgoing) {
-  const std::uint64_t of_payload = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
+  const std::uint64_t after_header = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
+  const std::uint64_t of_payload = std::min<std::uint64_t>(after_header, outgoing.payload.size());
   outgoing.written -= of_payload;
+  outgoing.summed -= of_payload;
   const ConstBytes all = outgoing.payload;
   if (!all.data()) {
     outgoing.payload = ConstBytes(static_cast<const std::byte*>(nullptr), all.size() - of_payload);
@@ -336,16 +216,21 @@ void TcpLink::keep_rest(Outgoing& outgoing) {
 }
 
 /// Copies what is unwritten of a message.
-void TcpLink::append_rest(const Outgoing& outgoing, std::vector<std::byte>& bytes) {
-  const auto of_header = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(outgoing.written, frame_bytes));
-  bytes.insert(bytes.end(), outgoing.header.begin() + of_header, outgoing.header.end());
-  const std::uint64_t of_payload = outgoing.written - static_cast<std::uint64_t>(of_header);
-  const ConstBytes all = outgoing.payload;
-  if (all.data()) {
-    bytes.insert(bytes.end(), all.begin() + static_cast<std::ptrdiff_t>(of_payload), all.end());
-  } else {
-    bytes.resize(bytes.size() + all.size() - of_payload);
-  }
+void TcpLink::append_rest(Outgoing& outgoing, std::vector<std::byte>& bytes) {
+  sum_up(outgoing, outgoing.payload.size());
+  std::uint64_t skip = outgoing.written;
+  const auto append = [&](const std::byte* part, std::size_t size) {
+    const std::size_t skipped = std::min<std::uint64_t>(skip, size);
+    skip -= skipped;
+    if (part) {
+      bytes.insert(bytes.end(), part + skipped, part + size);
+    } else {
+      bytes.resize(bytes.size() + size - skipped);
+    }
+  };
+  append(outgoing.header.data(), outgoing.header.size());
+  append(outgoing.payload.data(), outgoing.payload.size());
+  append(outgoing.trailer.data(), outgoing.trailer.size());
 }
 
 void TcpLink::drop(const Abort& abort) {
