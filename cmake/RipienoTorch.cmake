@@ -5,8 +5,8 @@ macro(ripieno_cuda_torch FOLDER)
   if(EXISTS "${FOLDER}/lib/libtorch_cuda.so" AND NOT TARGET torch)
     file(STRINGS "${FOLDER}/version.py" ripieno_torch_version REGEX "^__version__")
     string(REGEX MATCH "[0-9.]+[0-9]" ripieno_torch_version "${ripieno_torch_version}")
-    if(ripieno_torch_version VERSION_LESS 2.13)
-      message(FATAL_ERROR "${FOLDER} is of PyTorch ${ripieno_torch_version}; 2.13 or later is needed")
+    if(ripieno_torch_version VERSION_LESS 2.11)
+      message(FATAL_ERROR "${FOLDER} is of PyTorch ${ripieno_torch_version}; 2.11 or later is needed")
     endif()
     set(TORCH_INSTALL_PREFIX "${FOLDER}")
     set(TORCH_LIBRARIES torch)
@@ -14,9 +14,10 @@ macro(ripieno_cuda_torch FOLDER)
     add_library(torch INTERFACE IMPORTED GLOBAL)
     target_include_directories(torch INTERFACE "${FOLDER}/include" "${FOLDER}/include/torch/csrc/api/include")
     target_compile_definitions(torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_RPC USE_TENSORPIPE)
-    # libtorch.so needs that of the CPU and that of CUDA, which registers itself when it is loaded.
-    target_link_libraries(torch INTERFACE -Wl,--no-as-needed "${FOLDER}/lib/libtorch.so" -Wl,--as-needed "${FOLDER}/lib/libtorch_cpu.so"
-                                          "${FOLDER}/lib/libc10.so")
+    # libtorch.so needs that of the CPU and that of CUDA, which registers itself when it is loaded. It also has functions of libstdc++, of
+    # std::filesystem for one, that do not work with a later one's others: who looks for them must find the real one first.
+    target_link_libraries(torch INTERFACE -Wl,--no-as-needed -lstdc++ "${FOLDER}/lib/libtorch.so" -Wl,--as-needed
+                                          "${FOLDER}/lib/libtorch_cpu.so" "${FOLDER}/lib/libc10.so")
     message(STATUS "LibTorch ${ripieno_torch_version} with CUDA, in ${FOLDER}")
   endif()
 endmacro()

@@ -30,11 +30,12 @@ Duration step_of(const std::string& match) {
   return from_seconds(number);
 }
 
-/// The same job of a single worker, which takes the whole batch.
+/// The same job of a single worker, which takes all of batch.global, or the batch.per_worker images of its own.
 Settings alone(const Settings& settings) {
   Settings one = settings;
   const auto assign = [&one](const char* key, Value value) { one.assign(key, std::move(value), {"--match"}); };
-  const std::int64_t images = batch_of(settings);
+  const auto [global, per_worker] = settings->batch;
+  const std::int64_t images = global == 0 ? per_worker : batch_of(settings);
   assign("strategy", std::string("single"));
   assign("workers", std::int64_t{1});
   assign("batch.global", images);

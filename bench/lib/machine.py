@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import subprocess
 
 
 def cores():
@@ -21,9 +22,19 @@ def cpu():
     return model + family
 
 
-def name():
+def gpus():
+    """Their names, of NVIDIA's."""
+    try:
+        told = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return []
+    return told.stdout.splitlines() if told.returncode == 0 else []
+
+
+def name(with_gpus=False):
     """"AMD EPYC (family 25, model 17), 2 cores, Linux 6.1.0" """
-    return f"{cpu()}, {len(cores())} cores, {platform.system()} {platform.release()}"
+    parts = [cpu(), f"{len(cores())} cores", *(gpus() if with_gpus else []), f"{platform.system()} {platform.release()}"]
+    return ", ".join(parts)
 
 
 def date():

@@ -24,7 +24,8 @@ class GradientHook {
   friend std::vector<std::size_t> uses_of(const std::vector<GradientHook>& parameters, const torch::Tensor& loss);
 
   std::shared_ptr<const std::function<void()>> callback_;
-  c10::intrusive_ptr<torch::autograd::Node> accumulator_;  // kept alive: a parameter holds it only weakly
+  /// Kept alive: a parameter holds it only weakly. 2.13 counts its references by another pointer than 2.11.
+  decltype(torch::autograd::Edge::function) accumulator_;
 };
 
 /// How often the graph of `loss` uses each of these parameters; zeros if the loss is undefined or has no graph.
