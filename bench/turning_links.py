@@ -81,6 +81,8 @@ def questions():
         for task in ("task2a", "task2b", "task3"):
             yield Question(f"001: {task} = task1, {whose} compute", scaling, ("task1", task), lambda rate, task=task: rate[task] / rate["task1"], f"{step:.4g}s")
 
+    yield Question("001: a fourth machine gains a tenth, our compute", scaling, ("task3-3w", "task3"), lambda rate: rate["task3"] / rate["task3-3w"] / 1.1, f"{ours:.4g}s")
+
     def speed_up(rate, way):
         return rate[f"{way}-workers6"] / rate[f"{way}-workers1"]
 

@@ -55,7 +55,7 @@ struct MeasuredStep {
 };
 
 MeasuredStep measured(const Settings& one, const model::Zoo& zoo) {
-  constexpr int tries = 5;  // a run measures anew what is not believed
+  constexpr int tries = 2;  // a run measures anew what is not believed
   KeptProfile kept = profile_here(one, zoo);
   for (int i = 1; i < tries && !doubt_of(kept).empty(); ++i) kept = profile_here(one, zoo);
   if (const std::string doubt = doubt_of(kept); !doubt.empty()) std::cerr << "ripieno: warning: " << doubt << "\n";
