@@ -111,13 +111,15 @@ TEST(Poller, TimersOffloadedWorkAndPostedHandlersHaveTheirTurn) {
   auto runtime = real_runtime(0);
   auto box = std::make_shared<Box>(*runtime);
   box->spins = true;
+  box->told =
+      WakeUp{std::chrono::microseconds(10)};  // on a machine whose wake-ups take long it would spin all the time
   runtime->add_poller(box);
   auto body = [](Runtime* r, std::shared_ptr<Box> box) -> Task<> {
     for (int i = 1; i <= 20; ++i) {
       auto work = [box, i] { box->fill(i); };
       co_await r->offload(Duration(0), work);
       co_await Box::until(box, i);
-      co_await r->sleep(std::chrono::microseconds(100));
+      co_await r->sleep(std::chrono::milliseconds(1));
     }
   };
   runtime->spawn("all three", body(runtime.get(), box));
