@@ -111,6 +111,15 @@ class FailureTest(ProgramTest):
                 marks = [(event["pid"], event["name"]) for event in json.loads(trace.read_text()) if event["ph"] == "i"]
                 self.assertIn((0, "end of epoch 1"), marks)
 
+    def test_a_killed_server(self):
+        launcher, (server, _) = self.started({"strategy": "ps-sync", "workers": 1})
+        os.kill(server, signal.SIGKILL)
+        _, err = self.finish(launcher)
+        self.assertEqual(launcher.returncode, PEER, err)
+        self.assert_one_line(err, "rank 0 was killed by signal 9 (Killed)")
+        self.assert_no_summary()
+        self.assert_nobody_left()
+
     def test_no_descriptor_outlives_an_exec(self):
         """What a worker, or a library in it, starts would else keep the connections of a worker that has died."""
         for memory in ("on", "off"):
