@@ -142,6 +142,9 @@ function(ripieno_torch_header TARGET)
   if(NOT TARGET ripieno_torch_pch)
     ripieno_precompiled(ripieno_torch_pch <torch/torch.h> <asio/awaitable.hpp> <asio/io_context.hpp> <asio/use_awaitable.hpp>)
     target_link_libraries(ripieno_torch_pch PRIVATE ${TORCH_LIBRARIES})
+    # Not by ccache: with a copy that another clone had made, g++ took all memory and was killed. LibTorch guards its headers by
+    # #pragma once alone, so where g++ does not know them again in what is precompiled, it reads them over and over.
+    set_target_properties(ripieno_torch_pch PROPERTIES CXX_COMPILER_LAUNCHER "")
   endif()
   ripieno_take_precompiled(${TARGET} ripieno_torch_pch)
   ripieno_together(${TARGET} 9)
