@@ -108,6 +108,16 @@ void set_option(ripieno::codec::CodecOptions& options, const std::string& name, 
   }
 }
 
+/// Raises it with the attribute `loss`: a ripieno.Loss, or None.
+void raise(const py::object& type, const ripieno::Error& error) {
+  py::object raised = type(error.what());
+  py::object loss = py::none();
+  if (const auto& lost = error.loss())
+    loss = py::module_::import("ripieno.loss").attr("Loss")(lost->rank, ripieno::name(lost->how), lost->told_by);
+  raised.attr("loss") = loss;
+  PyErr_SetObject(type.ptr(), raised.ptr());
+}
+
 /// The library's errors as Python's: ValueError for wrong arguments, DistBackendError (a RuntimeError) for peers,
 /// networks and ranks that disagree, else RuntimeError.
 void translate(std::exception_ptr thrown) {
@@ -119,10 +129,9 @@ void translate(std::exception_ptr thrown) {
     if (kind == ErrorKind::usage) {
       PyErr_SetString(PyExc_ValueError, error.what());
     } else if (kind == ErrorKind::peer || kind == ErrorKind::network || kind == ErrorKind::mismatch) {
-      const auto type = pybind11::module_::import("torch._C").attr("_DistBackendError");
-      PyErr_SetString(type.ptr(), error.what());
+      raise(py::module_::import("torch._C").attr("_DistBackendError"), error);
     } else {
-      PyErr_SetString(PyExc_RuntimeError, error.what());
+      raise(py::reinterpret_borrow<py::object>(PyExc_RuntimeError), error);
     }
   }
 }

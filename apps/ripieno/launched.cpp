@@ -13,6 +13,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
+#include "ripieno/launch/failure.h"
 #include "ripieno/launch/local.h"
 #include "ripieno/observe/run_lock.h"
 #include "ripieno/report/merge.h"
@@ -225,8 +226,7 @@ void check_can_start(int ranks, std::string_view transport, const std::string& s
 void as_rank(int rank, launch::Control& control, const std::function<void()>& part) {
   if (control.has_listener()) return run_part(control, part);
   const auto told = [rank](const Error& error) {
-    const std::string said = error.what();
-    Error whose = said.starts_with("rank ") ? error : Error(error.kind(), text("rank ", rank, ": ", said));
+    Error whose = launch::named(error, rank);
     launch::write_error_file(whose);
     return whose;
   };

@@ -11,7 +11,7 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/file.h"
-#include "ripieno/membership/greeting.h"
+#include "ripieno/rendezvous/greeting.h"
 
 namespace ripieno::program {
 namespace {
@@ -101,7 +101,7 @@ Task<> RankFolder::agree(collective::Communicator comm, std::optional<RunFolder>
   if (made) {
     path = fs::absolute(made->path()).string();
     config = read_file(made->config());
-    mark = "shared-" + membership::random_token().substr(0, 16);
+    mark = "shared-" + rendezvous::random_token().substr(0, 16);
     write_file(made->path() / mark, "");
   }
   path = co_await comm.broadcast(path);

@@ -21,10 +21,11 @@ from torch._C._distributed_c10d import _DistributedBackendOptions
 from ripieno import hooks
 from ripieno._ripieno import ProcessGroupRipieno, end_groups
 from ripieno.agreement import Agreement, agree
+from ripieno.loss import Loss
 from ripieno.replicas import check_replicas
 from ripieno.run import Run
 
-__all__ = ["Agreement", "ProcessGroupRipieno", "Run", "agree", "check_replicas", "hooks", "monitored_barrier", "register"]
+__all__ = ["Agreement", "Loss", "ProcessGroupRipieno", "Run", "agree", "check_replicas", "hooks", "monitored_barrier", "register"]
 
 
 def _create(group: _DistributedBackendOptions, options: object) -> ProcessGroupRipieno:

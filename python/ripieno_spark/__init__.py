@@ -146,10 +146,8 @@ def _line(lines, rank, code):
 
 
 def _cause(failed):
-    """The line of a rank whose failure does not follow from another's."""
-    def follows(rank):
-        return any(words in rank["said"] for words in ("lost rank", "gave up", "was lost before", "has not come", "have not come"))
-    return min(failed, key=lambda rank: (follows(rank), rank["rank"]))["said"]
+    """The line of a rank whose failure does not follow from another's, as exit code 6 says."""
+    return min(failed, key=lambda rank: (rank["code"] == 6, rank["rank"]))["said"]
 
 
 def _end_with_parent():

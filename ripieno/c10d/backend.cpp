@@ -40,14 +40,15 @@ Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int s
       handle_(new_handle(rank, *options_)),
       process_(::getpid()) {
   if (!meets_later(*options_))
-    members_ = std::make_unique<Members>(meet_by_store(*store_, {rank, size, name()}, options_->timeout));
+    members_ = std::make_unique<Members>(meet_by_store(*store_, {rank, size, name()}, options_->timeout),
+                                         options_->global_ranks_in_group);
   init();
 }
 
 Backend::Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend::Options> options)
     : ::c10d::Backend(cluster.endpoint->rank(), cluster.endpoint->size()),
       options_(given_or_own(options, kBackendDefaultTimeout)),
-      members_(std::make_unique<Members>(std::move(cluster))),
+      members_(std::make_unique<Members>(std::move(cluster), options_->global_ranks_in_group)),
       process_(::getpid()) {
   init();
 }
@@ -180,7 +181,6 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   limit.reset();
   if (error) {
     error = in_context(error, *work, asked);
-    tell_launcher(error);
     fail_all(error);
   }
   conclude(work, *over, error);

@@ -225,7 +225,6 @@ class Backend final : public ::c10d::Backend {
   void give_up(const std::exception_ptr& error);
   /// Because of an error, which getError() then tells.
   void fail_all(const std::exception_ptr& error);
-  void tell_launcher(const std::exception_ptr& error);
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked, const transport::Hang& hang) const;
   std::exception_ptr in_context(const std::exception_ptr& error, const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"

@@ -29,7 +29,7 @@ void Backend::part(const std::string& why) {
 
 std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked, const transport::Hang& hang) const {
   return std::make_exception_ptr(Error(
-      ErrorKind::peer,
+      loss_by(hang),
       text("rank ", rank_, ": ", described(asked, work.getSequencenumber()), " has timed out after its timeout of ",
            seconds(limit_of(asked.timeout)), " s", because_of(members_->comm.endpoint().awaited(), hang))));
 }
@@ -57,17 +57,6 @@ void Backend::give_up(const std::exception_ptr& error) {
 void Backend::fail_all(const std::exception_ptr& error) {
   has_failed_ = true;
   give_up(error);
-}
-
-/// If this process ends because of a peer, that one is the cause.
-void Backend::tell_launcher(const std::exception_ptr& error) {
-  if (!members_->cluster.on_peer_error) return;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& peer) {
-    if (peer.kind() == ErrorKind::peer) members_->cluster.on_peer_error(peer);
-  } catch (...) {  // another kind is this rank's own
-  }
 }
 
 Task<> Backend::tell_end(std::string why, bool waits) {

@@ -17,8 +17,8 @@ Task<> within_limit(collective::Communicator comm, Duration limit, std::string w
                     std::function<void(std::exception_ptr)> give_up) {
   const auto expire = [&](const transport::Hang& hang) {
     auto late = std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
-                                    seconds(limit), " s", because_of(comm.endpoint().awaited(), hang))));
+        Error(loss_by(hang), text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
+                                  seconds(limit), " s", because_of(comm.endpoint().awaited(), hang))));
     give_up(late);
     return late;
   };

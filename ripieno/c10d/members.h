@@ -16,7 +16,8 @@ namespace ripieno::c10d {
 struct Members {
   static constexpr std::uint32_t lanes = 16;  ///< operations of one order that are in flight at once
 
-  explicit Members(transport::Cluster joined);
+  /// `global`: each member's rank in the job, for its launcher; empty: they are the same.
+  Members(transport::Cluster joined, const std::vector<std::uint64_t>& global);
 
   /// What this rank has exchanged so far.
   struct Counts {

@@ -52,8 +52,9 @@ Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
   std::string names = list_of(missing);
   names[0] = 'R';
   if (limit == Duration(0) && !wait_for_all)
-    fail(ErrorKind::peer, "Rank 0 timed out in monitoredBarrier after 0 ms: it waits for ", list_of(missing));
-  fail(ErrorKind::peer, names, " failed to pass monitoredBarrier in ",
+    fail(Loss{missing[0], Lost::silent}, "Rank 0 timed out in monitoredBarrier after 0 ms: it waits for ",
+         list_of(missing));
+  fail(Loss{missing[0], Lost::silent}, names, " failed to pass monitoredBarrier in ",
        std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
 }
 
@@ -80,7 +81,7 @@ Task<> Backend::be_monitored(Tag tag, Duration limit) {
   }
   if (missing >= 0) why = text("rank ", missing, " has not come");
   if (why.empty()) co_return;
-  fail(ErrorKind::peer, "Rank ", rank_,
+  fail(Loss{missing, Lost::silent, 0}, "Rank ", rank_,
        " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please "
        "check rank 0 logs for faulty rank: ",
        why);

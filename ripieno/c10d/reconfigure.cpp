@@ -61,7 +61,7 @@ void Backend::reconfigure_to(std::int64_t id, const std::vector<std::string>& ha
     fail(ErrorKind::mismatch, "reconfigure: id ", id, " was already used by rank ", place.rank, " of ", place.name,
          ": each needs an id of its own");
   }
-  auto met = std::make_unique<Members>(meet_by_store(store, place, timeout));
+  auto met = std::make_unique<Members>(meet_by_store(store, place, timeout), ranks);
   part(text("it has been formed anew, with id ", id));
 
   const std::lock_guard lock(order_);

@@ -14,7 +14,7 @@
 
 #include "ripieno/c10d/backend.h"
 #include "ripieno/launch/join.h"
-#include "ripieno/membership/invitation.h"
+#include "ripieno/rendezvous/invitation.h"
 #include "ripieno/transport/shared/hello.h"
 
 namespace ripieno::c10d {
@@ -26,15 +26,15 @@ using KeyOf = std::function<std::string(int rank)>;
 
 std::string host_key(int rank) { return text("ripieno/host/", rank); }
 
-class StoreInvitation final : public membership::InvitationPlace {
+class StoreInvitation final : public rendezvous::InvitationPlace {
  public:
   explicit StoreInvitation(::c10d::Store& store) : store_(store) {}
 
   std::string name() const override { return text("the key ", invitation_key, " in the group's store"); }
-  void leave(const membership::Invitation& invitation) override { store_.set(invitation_key, to_text(invitation)); }
-  std::optional<membership::Invitation> find() const override {
+  void leave(const rendezvous::Invitation& invitation) override { store_.set(invitation_key, to_text(invitation)); }
+  std::optional<rendezvous::Invitation> find() const override {
     if (!store_.check({invitation_key})) return std::nullopt;
-    return membership::invitation_of(store_.get_to_str(invitation_key), name());
+    return rendezvous::invitation_of(store_.get_to_str(invitation_key), name());
   }
   void remove() noexcept override {
     try {
@@ -83,8 +83,8 @@ void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector
     awaited = missing(store, awaited, key_of, timeout - quiet);
   }
   if (awaited.empty()) return;
-  fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": ", list_of(awaited), " of its ", place.size,
-       awaited.size() > 1 ? " have" : " has", " not come within ", in_seconds(timeout), " s");
+  fail(Loss{awaited.front(), Lost::silent}, "rank ", place.rank, " of ", place.name, ": ", list_of(awaited), " of its ",
+       place.size, awaited.size() > 1 ? " have" : " has", " not come within ", in_seconds(timeout), " s");
 }
 
 const std::string refusal = "refused: ";

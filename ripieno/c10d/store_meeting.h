@@ -3,7 +3,7 @@
 //
 // 1. Every rank leaves the name of its host in the store, and waits for the others'. On one host they listen on its
 //    loopback, else on all addresses, or where RIPIENO_LISTEN says.
-// 2. Rank 0 opens a rendezvous (membership/rendezvous.h) and leaves its addresses and the job's token in the store.
+// 2. Rank 0 opens a rendezvous (rendezvous/rendezvous.h) and leaves its addresses and the job's token in the store.
 //    The token is as secret as the store: a TCPStore does not encrypt what it carries.
 // 3. All meet there and connect, as under any other launcher (launch/join.h).
 #pragma once

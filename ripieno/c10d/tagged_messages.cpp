@@ -110,8 +110,9 @@ Task<> TaggedMessages::announce(Self self, int rank, Envelope* envelope, Bytes b
 
 std::exception_ptr TaggedMessages::not_received(int rank, const Envelope& envelope, Duration limit) const {
   return std::make_exception_ptr(
-      Error(ErrorKind::peer, text(mine(), "rank ", rank, " has not received ", describe(envelope.bytes, envelope.type),
-                                  " with tag ", envelope.tag, " within ", seconds(limit), " s")));
+      Error(Loss{rank, Lost::silent},
+            text(mine(), "rank ", rank, " has not received ", describe(envelope.bytes, envelope.type), " with tag ",
+                 envelope.tag, " within ", seconds(limit), " s")));
 }
 
 Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Bytes bytes, Duration limit) {
@@ -155,11 +156,11 @@ Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, Typ
   const auto expire = [&]() -> std::exception_ptr {
     if (wanted->done.is_set()) return nullptr;  // and about to be told
     const bool is_arriving = std::erase(self->wanted_, wanted) == 0;
-    auto error = std::make_exception_ptr(Error(
-        ErrorKind::peer, text(self->mine(), is_arriving ? "no more" : "nothing", " came from ",
-                              rank == any_rank && !is_arriving ? std::string("any rank")
-                                                               : text("rank ", is_arriving ? wanted->sender : rank),
-                              " with tag ", tag, " within ", seconds(limit), " s")));
+    const int from = is_arriving ? wanted->sender : rank;
+    auto error = std::make_exception_ptr(Error(Loss{from == any_rank ? -1 : from, Lost::silent},
+                                               text(self->mine(), is_arriving ? "no more" : "nothing", " came from ",
+                                                    from == any_rank ? std::string("any rank") : text("rank ", from),
+                                                    " with tag ", tag, " within ", seconds(limit), " s")));
     if (is_arriving) self->abort(error);  // its memory is in use until then
     wanted->done.fail(error);
     return error;

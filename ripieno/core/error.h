@@ -2,6 +2,8 @@
 // code; a bug in the program is an Error of kind `internal`, thrown by require(). docs/errors.md lists both for users.
 #pragma once
 
+#include <exception>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -22,14 +24,44 @@ enum class ErrorKind : int {
 /// "usage", "data", ...
 const char* name(ErrorKind kind);
 
+/// How a rank was lost.
+enum class Lost : unsigned char {
+  ended,     ///< its process has ended, or its connection
+  silent,    ///< it was waited for in vain, and may be alive
+  gave_up,   ///< it has ended with an error of its own
+  left_out,  ///< the others go on without it
+};
+
+/// "ended", "silent", ...
+const char* name(Lost how);
+
+/// The loss of a rank. An Error tells people in its message; what a program decides, it decides by this.
+struct Loss {
+  int rank = -1;  ///< who is lost; -1: that is not known
+  Lost how = Lost::ended;
+  std::optional<int> told_by = {};  ///< the rank that has passed it on; empty: whoever throws has seen it
+  bool operator==(const Loss&) const = default;
+};
+
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& message, std::optional<Loss> loss = std::nullopt)
+      : std::runtime_error(message), kind_(kind), loss_(loss) {}
+  /// Of kind peer.
+  Error(const Loss& loss, const std::string& message) : Error(ErrorKind::peer, message, loss) {}
   ErrorKind kind() const { return kind_; }
+  /// The loss that this error is a consequence of, if it is one.
+  const std::optional<Loss>& loss() const { return loss_; }
+  /// The same error in other words.
+  Error reworded(const std::string& message) const { return Error(kind_, message, loss_); }
 
  private:
   ErrorKind kind_;
+  std::optional<Loss> loss_;
 };
+
+/// Error::loss(); nullopt for exceptions of other types.
+std::optional<Loss> loss_of(const std::exception_ptr& error);
 
 /// Concatenates all parts, printed with operator<<.
 template <class... Parts>
@@ -42,6 +74,12 @@ std::string text(const Parts&... parts) {
 template <class... Parts>
 [[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
   throw Error(kind, text(parts...));
+}
+
+/// Of kind peer.
+template <class... Parts>
+[[noreturn]] void fail(const Loss& loss, const Parts&... parts) {
+  throw Error(loss, text(parts...));
 }
 
 /// Asserts what only a bug in Ripieno (or in a strategy built on it) can make false.

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "ripieno/core/error.h"
+#include "ripieno/launch/failure.h"
 
 namespace ripieno::launch {
 namespace {
@@ -69,7 +69,8 @@ void Control::deliver(const nlohmann::json& message) {
 }
 
 void Control::failed(const Error& error) {
-  deliver({{"type", "failed"}, {"kind", name(error.kind())}, {"message", error.what()}});
+  deliver(
+      {{"type", "failed"}, {"kind", name(error.kind())}, {"message", error.what()}, {"loss", to_json(error.loss())}});
 }
 
 void Control::flush(int patience_ms) {

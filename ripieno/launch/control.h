@@ -1,6 +1,7 @@
-// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: the user's own loop
-// got an Error(peer), so if this worker fails it is not the cause (join() sends it). {"type": "survives"}: from now on
-// the job goes on without this worker, unless it is rank 0; all workers of such a job send it.
+// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer", "loss": {"rank": 1,
+// "how": "ended", "told_by": null}}: the user's own loop got an error because of a loss (core/error.h), so if this
+// worker fails it is not the cause. {"type": "survives"}: from now on the job goes on without this worker, unless it is
+// rank 0; all workers of such a job send it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -30,7 +31,8 @@ class Control {
   void send(const nlohmann::json& message);
   /// What it cannot do without, such as a result: waits until the launcher reads, stopped as it may be, or ends.
   void deliver(const nlohmann::json& message);
-  /// Delivers {"type": "failed", "kind": ..., "message": ...}, which the launcher then reports as the job's failure.
+  /// Delivers {"type": "failed", "kind": .., "message": .., "loss": ..}, which the launcher then reports as the job's
+  /// failure.
   void failed(const Error& error);
 
  private:

@@ -1,61 +1,34 @@
 #include "ripieno/launch/failure.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 
 namespace ripieno::launch {
 namespace {
 
-std::optional<int> rank_behind(const std::string& words, std::string_view phrase) {
-  const std::size_t at = words.find(phrase);
-  if (at == std::string::npos) return std::nullopt;
-  int rank = 0;
-  const auto error = std::from_chars(words.data() + at + phrase.size(), words.data() + words.size(), rank).ec;
-  return error == std::errc() ? std::optional(rank) : std::nullopt;
-}
-
-/// 2 from "rank 0: rank 2 gave up: ..".
-std::optional<int> rank_before(const std::string& words, std::string_view phrase) {
-  const std::size_t end = words.find(phrase);
-  const std::size_t begin = end == std::string::npos ? end : words.rfind("rank ", end);
-  if (begin == std::string::npos) return std::nullopt;
-  return rank_behind(words.substr(begin, end - begin), "rank ");
+nlohmann::json or_null(const std::optional<int>& number) {
+  return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
 }
 
 }  // namespace
 
-std::optional<Blame> blame_in(const std::string& words) {
-  const std::optional<int> told_by = rank_before(words, " gave up: ");
-  if (const auto rank = rank_behind(words, "gave up on rank ")) return Blame{*rank, true, told_by};
-  if (const auto rank = rank_behind(words, "lost rank ")) return Blame{*rank, false, told_by};
-  if (told_by) return Blame{*told_by, false, told_by};
-  return std::nullopt;
-}
-
-bool is_left_out(const std::string& words) { return words.find("the others go on without it") != std::string::npos; }
-
 const Failure& cause_of(const std::vector<Failure>& failures) {
   const auto own = std::find_if(failures.begin(), failures.end(), [](const Failure& one) { return !one.follows; });
   if (own != failures.end()) return *own;
-  const auto waited = [](const Failure& one) {
-    const auto blame = blame_in(one.error.what());
-    return blame && blame->waited;
-  };
+  const auto waited = [](const Failure& one) { return one.error.loss() && one.error.loss()->how == Lost::silent; };
   const bool some_waited = std::any_of(failures.begin(), failures.end(), waited);
   const auto first = some_waited ? std::find_if(failures.begin(), failures.end(), waited) : failures.begin();
   std::set<int> passed;
   for (auto at = first; passed.insert(at->rank).second;) {
-    const auto blame = blame_in(at->error.what());
-    if (!blame) return *at;
+    const std::optional<Loss>& loss = at->error.loss();
+    if (!loss) return *at;
     const auto of = [&](int rank) {
       return std::find_if(failures.begin(), failures.end(),
                           [&](const Failure& one) { return one.rank == rank && (!some_waited || waited(one)); });
     };
-    auto next = blame->told_by ? of(*blame->told_by) : failures.end();
-    if (next == failures.end()) next = of(blame->rank);
+    auto next = loss->told_by ? of(*loss->told_by) : failures.end();
+    if (next == failures.end() && loss->rank >= 0) next = of(loss->rank);
     if (next == failures.end()) return *at;
     at = next;
   }
@@ -64,33 +37,55 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
 
 void throw_cause(const std::vector<Failure>& failures, const std::vector<Failure>& losses) {
   const Failure& cause = cause_of(failures);
-  const auto blame = cause.follows ? blame_in(cause.error.what()) : std::nullopt;
+  const std::optional<Loss>& blamed = cause.error.loss();
   for (const Failure& loss : losses) {
-    if (blame && blame->rank == loss.rank) throw loss.error;
+    if (cause.follows && blamed && blamed->rank == loss.rank) throw loss.error;
   }
   if (cause.code) throw WorkerExited(cause.error, *cause.code);
   throw cause.error;
 }
 
+nlohmann::json to_json(const std::optional<Loss>& loss) {
+  if (!loss) return nullptr;
+  return {{"rank", loss->rank}, {"how", name(loss->how)}, {"told_by", or_null(loss->told_by)}};
+}
+
+std::optional<Loss> loss_from(const nlohmann::json& json) {
+  if (!json.is_object() || !json.contains("rank") || !json["rank"].is_number_integer()) return std::nullopt;
+  const auto how = json.find("how");
+  const auto told_by = json.find("told_by");
+  Loss loss{json["rank"].get<int>()};
+  for (const Lost one : {Lost::ended, Lost::silent, Lost::gave_up, Lost::left_out}) {
+    if (how != json.end() && *how == name(one)) loss.how = one;
+  }
+  if (told_by != json.end() && told_by->is_number_integer()) loss.told_by = told_by->get<int>();
+  return loss;
+}
+
 nlohmann::json to_json(const Failure& failure) {
-  nlohmann::json code = nullptr;
-  if (failure.code) code = *failure.code;
   return {{"rank", failure.rank},
           {"kind", name(failure.error.kind())},
           {"message", failure.error.what()},
+          {"loss", to_json(failure.error.loss())},
           {"follows", failure.follows},
-          {"code", code}};
+          {"code", or_null(failure.code)}};
 }
 
 Failure failure_from(const nlohmann::json& json) {
   try {
     const nlohmann::json& code = json.at("code");
-    const Error error(kind_named(json.at("kind").get<std::string>()), json.at("message").get<std::string>());
+    const Error error(kind_named(json.at("kind").get<std::string>()), json.at("message").get<std::string>(),
+                      loss_from(json.at("loss")));
     return {json.at("rank").get<int>(), error, json.at("follows").get<bool>(),
             code.is_null() ? std::nullopt : std::optional(code.get<int>())};
   } catch (const nlohmann::json::exception&) {
     return {-1, Error(ErrorKind::internal, "said something that is no failure: " + json.dump()), false, std::nullopt};
   }
+}
+
+Error named(const Error& error, int rank) {
+  const std::string said = error.what();
+  return said.starts_with("rank ") ? error : error.reworded(text("rank ", rank, ": ", said));
 }
 
 ErrorKind kind_named(const std::string& kind) {

@@ -17,21 +17,10 @@ struct Failure {
   std::optional<int> code;  ///< the program's exit code, if it ended without a message
 };
 
-/// The rank that a rank's message blames, as lost ("lost rank 2 (connection closed) while ..", "gave up on rank 2 after
-/// ..") or as having given up for its own reason ("rank 1 gave up: ..").
-struct Blame {
-  int rank;
-  bool waited;                 ///< it waited for the whole timeout; else it saw the peer's end
-  std::optional<int> told_by;  ///< the rank that gave up with this message, if it was passed on
-};
-std::optional<Blame> blame_in(const std::string& words);
-
-/// Whether a rank's message says that the others go on without it (transport::LeftOut).
-bool is_left_out(const std::string& words);
-
 /// The first failure that is no consequence of another. If all are: prefers a rank that waited in vain to one that saw
 /// a peer end, and among those takes the end of the chain: if rank 1 gave up on rank 0, and rank 0 on rank 2, rank 0's
-/// failure. A message passed on by others stands in for a rank that has none of its own.
+/// failure. A loss passed on by others stands in for a rank that has none of its own. Decides by values: what the
+/// messages say is for people.
 const Failure& cause_of(const std::vector<Failure>& failures);
 
 /// The cause was a worker that exited with its own code and without a message (control.h). Of kind peer.
@@ -48,10 +37,18 @@ class WorkerExited : public Error {
 /// the others were to go on; one is the cause if the cause of the failures blames that worker.
 [[noreturn]] void throw_cause(const std::vector<Failure>& failures, const std::vector<Failure>& losses = {});
 
-/// {"rank": 2, "kind": "peer", "message": "lost rank 1", "follows": true, "code": null}
+/// {"rank": 1, "how": "ended", "told_by": null}; null without a loss.
+nlohmann::json to_json(const std::optional<Loss>& loss);
+/// What does not fit is left out: nullopt without a rank.
+std::optional<Loss> loss_from(const nlohmann::json& json);
+
+/// {"rank": 2, "kind": "peer", "message": "lost rank 1", "loss": .., "follows": true, "code": null}
 nlohmann::json to_json(const Failure& failure);
 /// What does not fit is taken as a failure of kind internal.
 Failure failure_from(const nlohmann::json& json);
+
+/// The error as `rank`'s: its message begins with "rank N", whose ever.
+Error named(const Error& error, int rank);
 
 /// Of the kind's name; internal if there is none.
 ErrorKind kind_named(const std::string& kind);

@@ -9,10 +9,11 @@
 #include "ripieno/launch/control.h"
 #include "ripieno/launch/descriptors.h"
 #include "ripieno/launch/environment.h"
+#include "ripieno/launch/failure.h"
 #include "ripieno/launch/open_rendezvous.h"
-#include "ripieno/membership/greeting.h"
-#include "ripieno/membership/interfaces.h"
-#include "ripieno/membership/meet.h"
+#include "ripieno/rendezvous/greeting.h"
+#include "ripieno/rendezvous/interfaces.h"
+#include "ripieno/rendezvous/meet.h"
 #include "ripieno/transport/transports.h"
 
 namespace ripieno::launch {
@@ -23,7 +24,7 @@ Task<> serve(std::shared_ptr<OpenRendezvous> rendezvous) {
   co_await std::move(serving);
 }
 
-Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, membership::Meeting meeting) {
+Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, rendezvous::Meeting meeting) {
   if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
   if (meeting.world_size == 1) co_return transport::PeerSockets(1);
   const std::shared_ptr<const void> claim = place.invitation ? place.invitation->claim(place.rank) : nullptr;
@@ -33,7 +34,7 @@ Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, membersh
     rendezvous->invite(&meeting);
     runtime->spawn("rendezvous", serve(rendezvous));
   }
-  Task<transport::PeerSockets> meeting_all = membership::meet(*runtime, meeting);
+  Task<transport::PeerSockets> meeting_all = rendezvous::meet(*runtime, meeting);
   co_return co_await std::move(meeting_all);
 }
 
@@ -48,11 +49,11 @@ Task<> compare_recipes(transport::Endpoint* endpoint, std::uint64_t digest) {
   auto revoke = [endpoint, next, previous](std::exception_ptr error) { endpoint->abort(0, {next, previous}, error); };
   Task<> exchange = endpoint->exchange(out, in, revoke);
   co_await std::move(exchange);
-  if (theirs != digest) fail(ErrorKind::mismatch, membership::other_recipe(rank, digest, previous, theirs));
+  if (theirs != digest) fail(ErrorKind::mismatch, rendezvous::other_recipe(rank, digest, previous, theirs));
 }
 
 Task<> join_through(const transport::Transport* transport, transport::Joining joining, Placement place,
-                    membership::Meeting meeting, std::shared_ptr<transport::Endpoint>* made) {
+                    rendezvous::Meeting meeting, std::shared_ptr<transport::Endpoint>* made) {
   bool has_met = false;
   joining.connect = [&has_met, runtime = &joining.runtime, place, meeting] {
     has_met = true;
@@ -86,8 +87,8 @@ const transport::Transport& real_transport(const std::string& name) {
   return transport;
 }
 
-membership::Meeting meeting_of(const Placement& place, const JoinOptions& options) {
-  membership::Meeting meeting;
+rendezvous::Meeting meeting_of(const Placement& place, const JoinOptions& options) {
+  rendezvous::Meeting meeting;
   meeting.address = place.rendezvous;
   meeting.token = place.token;
   meeting.invitation = place.invitation;
@@ -102,7 +103,7 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
 
 std::string listens_at(const Placement& place, const std::string& interface) {
   if (interface.empty()) return place.listen;
-  std::string address = membership::address_of_interface(interface);
+  std::string address = rendezvous::address_of_interface(interface);
   if (const auto other = variable("RIPIENO_LISTEN"); other && *other != everywhere && place.listen != address) {
     fail(ErrorKind::usage, "transport.interface = ", interface, " has the address ", address,
          ", but RIPIENO_LISTEN is ", *other, ": set one of them");
@@ -122,9 +123,9 @@ transport::MpiChoice mpi_of(const Placement& place) {
 }
 
 /// Tells the launcher that this worker has lost a peer: if it fails now, it is not the cause.
-void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
+void tell_launcher(int control_fd, std::shared_ptr<Control>& control, const Loss& loss) {
   if (!control) control = std::make_shared<Control>(control_fd);
-  control->deliver({{"type", "lost-peer"}});
+  control->deliver({{"type", "lost-peer"}, {"loss", to_json(loss)}});
 }
 
 }  // namespace
@@ -152,8 +153,8 @@ transport::Cluster join(const Placement& placement, const JoinOptions& options) 
   if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0)
     endpoint = transport::shaped(std::move(endpoint), options.shape);
   cluster.endpoint = std::make_shared<transport::CountedEndpoint>(std::move(endpoint));
-  cluster.on_peer_error = [fd = place.control_fd, control = std::shared_ptr<Control>()](const Error&) mutable {
-    tell_launcher(fd, control);
+  cluster.on_loss = [fd = place.control_fd, control = std::shared_ptr<Control>()](const Loss& loss) mutable {
+    tell_launcher(fd, control, loss);
   };
   return cluster;
 }

@@ -23,7 +23,7 @@ struct JoinOptions {
   transport::Shape shape;                       ///< slows down this worker's sends
 };
 
-/// Errors: those of meet() (membership/meet.h), of OpenRendezvous, of the transport, and of make_room_for_descriptors()
+/// Errors: those of meet() (rendezvous/meet.h), of OpenRendezvous, of the transport, and of make_room_for_descriptors()
 /// (descriptors.h); Error(usage) if there is no such interface, or RIPIENO_LISTEN names another, or the processes
 /// cannot meet (Placement::cannot_meet), or there is no such transport, or it is of virtual time, or a variable of the
 /// environment has no effect with it.

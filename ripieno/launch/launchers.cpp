@@ -12,7 +12,7 @@
 #include "ripieno/core/hash.h"
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/starter.h"
-#include "ripieno/membership/address.h"
+#include "ripieno/rendezvous/address.h"
 
 namespace ripieno::launch {
 namespace {
@@ -128,13 +128,13 @@ std::string address(const Row& row, const std::string& job) {
   const std::string host = variable("MASTER_ADDR").value_or("");
   const int port = count("MASTER_PORT");
   if ((name != "torchrun" && name != "environment" && name != "spark") || host.empty() || port <= 0) return "";
-  return membership::with_port(host, name == "torchrun" ? port + 1 : port);
+  return rendezvous::with_port(host, name == "torchrun" ? port + 1 : port);
 }
 
 bool is_one_host(const Row& row, int size) {
   if (const int local = count(row.local_size); local > 0) return local == size;
   if (const int nodes = count(row.nodes); nodes > 0) return nodes == 1;
-  return std::string_view(row.name) == "environment" && membership::is_loopback(value("MASTER_ADDR"));
+  return std::string_view(row.name) == "environment" && rendezvous::is_loopback(value("MASTER_ADDR"));
 }
 
 /// srun starts what speaks PMIx (Open MPI) or PMI (MPICH), as its --mpi says.

@@ -12,23 +12,23 @@
 #include <vector>
 
 #include "ripieno/core/error.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/door.h"
-#include "ripieno/membership/guest.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/door.h"
+#include "ripieno/rendezvous/guest.h"
 
 namespace ripieno::launch {
 
 using asio::ip::tcp;
-using membership::Connection, membership::Conversation, membership::Greeting, membership::Token;
+using rendezvous::Connection, rendezvous::Conversation, rendezvous::Greeting, rendezvous::Token;
 
 struct Lifelines::State : std::enable_shared_from_this<State> {
   State(Runtime& its_runtime, const std::string& listen, const Token& its_token)
       : runtime(its_runtime),
         token(its_token),
-        door(std::make_shared<membership::Door>(its_runtime, membership::resolve(listen))) {}
+        door(std::make_shared<rendezvous::Door>(its_runtime, rendezvous::resolve(listen))) {}
 
   static Task<> hold(std::shared_ptr<State> state, Connection connection, Conversation conversation) {
-    const std::vector<std::byte> bytes = membership::answer(state->token, conversation, 0, "");
+    const std::vector<std::byte> bytes = rendezvous::answer(state->token, conversation, 0, "");
     asio::error_code error;
     auto or_error = asio::redirect_error(asio::use_awaitable, error);
     state->held.insert(connection);
@@ -38,12 +38,12 @@ struct Lifelines::State : std::enable_shared_from_this<State> {
 
   Runtime& runtime;
   const Token token;
-  const std::shared_ptr<membership::Door> door;
+  const std::shared_ptr<rendezvous::Door> door;
   std::set<Connection> held;
 };
 
 Lifelines::Lifelines(Runtime& runtime, const std::string& listen, const std::string& token)
-    : state_(std::make_shared<State>(runtime, listen, membership::parse_token(token))) {
+    : state_(std::make_shared<State>(runtime, listen, rendezvous::parse_token(token))) {
   const auto guest = [weak = std::weak_ptr(state_)](Connection connection, const Greeting&,
                                                     const Conversation& conversation) {
     if (const auto state = weak.lock())
@@ -54,7 +54,7 @@ Lifelines::Lifelines(Runtime& runtime, const std::string& listen, const std::str
 
 Lifelines::~Lifelines() {
   state_->door->close();
-  for (const Connection& connection : state_->held) membership::hang_up(*connection);
+  for (const Connection& connection : state_->held) rendezvous::hang_up(*connection);
 }
 
 int Lifelines::port() const { return state_->door->endpoint().port(); }
@@ -73,18 +73,18 @@ void ask_after(int socket) {
 }
 
 Task<> reach(Runtime* runtime, std::string address, Token token, Descriptor* made) {
-  const tcp::endpoint where = membership::resolve(address);
+  const tcp::endpoint where = rendezvous::resolve(address);
   const auto connection = std::make_shared<tcp::socket>(runtime->context());
-  Task<asio::error_code> dialling = membership::dial(*runtime, connection, where, membership::longest_attempt(1));
+  Task<asio::error_code> dialling = rendezvous::dial(*runtime, connection, where, rendezvous::longest_attempt(1));
   const asio::error_code error = co_await std::move(dialling);
-  const std::string launcher = text("cannot reach the launcher at ", membership::to_string(where), ": ");
+  const std::string launcher = text("cannot reach the launcher at ", rendezvous::to_string(where), ": ");
   if (error) {
-    fail(ErrorKind::network, launcher, membership::why_not(where, error),
+    fail(ErrorKind::network, launcher, rendezvous::why_not(where, error),
          ". That is where ssh came from: without a way back, such as behind a jump host, start the job on a host that "
          "these can reach");
   }
-  Task<membership::Answer> asking = membership::ask(*runtime, connection, token, Greeting(), 0);
-  const membership::Answer answer = co_await std::move(asking);
+  Task<rendezvous::Answer> asking = rendezvous::ask(*runtime, connection, token, Greeting(), 0);
+  const rendezvous::Answer answer = co_await std::move(asking);
   if (answer.error) fail(ErrorKind::network, launcher, answer.error.message());
   if (!answer.is_known || !answer.is_ours || answer.status != 0)
     fail(ErrorKind::network, launcher, "what answers there is not this job's launcher");
@@ -99,7 +99,7 @@ Task<> reach(Runtime* runtime, std::string address, Token token, Descriptor* mad
 Descriptor reach_launcher(const std::string& address, const std::string& token) {
   const std::unique_ptr<Runtime> runtime = real_runtime(0);
   Descriptor made;
-  runtime->spawn("lifeline", reach(runtime.get(), address, membership::parse_token(token), &made));
+  runtime->spawn("lifeline", reach(runtime.get(), address, rendezvous::parse_token(token), &made));
   runtime->run();
   return made;
 }

@@ -20,8 +20,8 @@
 #include "ripieno/launch/memory_killer.h"
 #include "ripieno/launch/nursery.h"
 #include "ripieno/launch/tracebacks.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/rendezvous.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/rendezvous.h"
 
 namespace ripieno::launch {
 namespace {
@@ -51,6 +51,7 @@ struct Worker {
   std::optional<int> status;     ///< set once it has ended
   bool told = false;             ///< it has sent its failure
   bool lost_peer = false;        ///< it has reported that it lost a peer
+  std::optional<Loss> loss;      ///< which, if it said so
   bool can_be_missed = false;    ///< the others go on without it
   std::deque<std::string> last;
 };
@@ -60,18 +61,18 @@ class LocalRun {
   LocalRun(Runtime& runtime, const LocalJob& job)
       : runtime_(runtime),
         job_(job),
-        share_(job.share.value_or(Share{0, job.workers, "", membership::random_token()})),
+        share_(job.share.value_or(Share{0, job.workers, "", rendezvous::random_token()})),
         signals_(runtime.context()) {
     signals_.add(SIGCHLD);
     for (const int signal : ending_signals()) signals_.add(signal);
     for (const int end : job.until)
       until_.push_back(std::make_unique<asio::posix::stream_descriptor>(runtime.context(), end));
-    membership::parse_address(job.listen);
+    rendezvous::parse_address(job.listen);
     if (job.share || job.workers == 1) return;  // one worker needs no rendezvous
     const InNetwork there(job.network);
     rendezvous_.emplace(runtime, job.listen, share_.token, job.workers, job.meeting);
     share_.rendezvous = rendezvous_->address();
-    membership::check_route_to(share_.rendezvous);
+    rendezvous::check_route_to(share_.rendezvous);
   }
 
   ~LocalRun() {
@@ -185,17 +186,20 @@ class LocalRun {
     };
     if (word("type") == "failed") {
       worker.told = true;
-      const std::string said = word("message");
-      const std::string line = said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said);
-      const Error error(kind_named(word("kind")), line);
+      const Error said(kind_named(word("kind")), word("message"), loss_from(message.value("loss", nlohmann::json())));
+      const Error error = named(said, worker.rank);
       const Failure failure{worker.rank, error, error.kind() == ErrorKind::peer, std::nullopt};
-      worker.can_be_missed&& is_left_out(line) ? go_on_without(failure) : failed(failure);
+      const bool is_left_out = error.loss() && error.loss()->how == Lost::left_out;
+      worker.can_be_missed&& is_left_out ? go_on_without(failure) : failed(failure);
     }
     if (word("type") == "stopped" && job_.saves) {
       if (!interrupted_) interrupted_ = message.value("signal", SIGINT);
       stopping_ = true;
     }
-    if (word("type") == "lost-peer") worker.lost_peer = true;
+    if (word("type") == "lost-peer") {
+      worker.lost_peer = true;
+      worker.loss = loss_from(message.value("loss", nlohmann::json()));
+    }
     if (word("type") == "survives") worker.can_be_missed = worker.rank != 0;
     if (job_.on_message) job_.on_message(worker.rank, message);
   }
@@ -265,11 +269,11 @@ class LocalRun {
           (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_) || (signal == save_signal && stopping_);
       if (!by_us)
         lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")", hint(worker, signal)),
-             std::nullopt, signal == SIGABRT);
+             std::nullopt);
     } else if (WEXITSTATUS(status) == 0) {
       ++ended_well_;
     } else if (!worker.told && !terminated_ && !stopping_) {
-      lost(worker, text("exited with code ", WEXITSTATUS(status)), WEXITSTATUS(status), true);
+      lost(worker, text("exited with code ", WEXITSTATUS(status)), WEXITSTATUS(status));
     }
     if (++settled_ == job_.workers) {
       asio::error_code ignored;
@@ -283,16 +287,14 @@ class LocalRun {
     return signal == SIGKILL ? memory_hint(kills_before_, memory_kills(), worker.peak_bytes) : "";
   }
 
-  /// Judges a worker that ended without a message. If it ended by itself, its last lines may show that an error of ours
-  /// ended it.
-  void lost(const Worker& worker, std::string how, std::optional<int> code, bool by_itself) {
+  /// Judges a worker that ended without a message.
+  void lost(const Worker& worker, std::string how, std::optional<int> code) {
     std::string lines;
     for (const std::string& line : worker.last) lines += "\n  " + line;
-    const auto blame = blame_in(how + lines);
     if (job_.repeats_lines && !lines.empty()) how += "; its last lines on standard error:" + lines;
-    const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) ||
-                         (by_itself && blame && blame->rank != worker.rank);
-    const Failure failure{worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code};
+    const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer);
+    const Error error(ErrorKind::peer, text("rank ", worker.rank, " ", how), worker.loss);
+    const Failure failure{worker.rank, error, follows, code};
     const bool is_missed = !worker.can_be_missed || code || ending_ || terminated_;
     is_missed ? failed(failure) : go_on_without(failure);
   }
@@ -332,7 +334,7 @@ class LocalRun {
   Runtime& runtime_;
   const LocalJob& job_;
   Share share_;
-  std::optional<membership::Rendezvous> rendezvous_;  ///< if there is more than one worker
+  std::optional<rendezvous::Rendezvous> rendezvous_;  ///< if there is more than one worker
   std::optional<Nursery> nursery_;                    ///< while workers are started
   asio::signal_set signals_;
   std::vector<std::unique_ptr<asio::posix::stream_descriptor>> until_;

@@ -1,13 +1,13 @@
 #include "ripieno/launch/open_rendezvous.h"
 
 #include "ripieno/core/error.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/interfaces.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/interfaces.h"
 
 namespace ripieno::launch {
 namespace {
 
-using membership::parse_address, membership::with_port;
+using rendezvous::parse_address, rendezvous::with_port;
 
 bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
@@ -16,23 +16,23 @@ bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::";
 /// here (Debian's /etc/hosts has 127.0.1.1 for the host's own).
 std::string listens_at(const Placement& place) {
   if (place.rendezvous.empty()) return with_port(place.listen, 0);
-  const asio::ip::tcp::endpoint named = membership::resolve(place.rendezvous);  // else the others wait in vain, too
+  const asio::ip::tcp::endpoint named = rendezvous::resolve(place.rendezvous);  // else the others wait in vain, too
   if (is_any(place.listen)) return with_port(place.listen, named.port());
-  const bool is_here = membership::resolve(with_port(place.listen, 0)).address().is_loopback();
-  return is_here ? place.rendezvous : with_port(membership::all_addresses(), named.port());
+  const bool is_here = rendezvous::resolve(with_port(place.listen, 0)).address().is_loopback();
+  return is_here ? place.rendezvous : with_port(rendezvous::all_addresses(), named.port());
 }
 
 }  // namespace
 
 OpenRendezvous::OpenRendezvous(Runtime& runtime, const Placement& place, Duration timeout)
-    : token_(place.invitation ? membership::random_token() : place.token),
+    : token_(place.invitation ? rendezvous::random_token() : place.token),
       rendezvous_(runtime, listens_at(place), token_, place.world_size, timeout) {
   if (!place.invitation) return;
-  membership::Invitation invitation{{rendezvous_.address()}, token_};
-  const membership::Address here = parse_address(rendezvous_.address());
+  rendezvous::Invitation invitation{{rendezvous_.address()}, token_};
+  const rendezvous::Address here = parse_address(rendezvous_.address());
   if (is_any(here.host)) {
     invitation.addresses.clear();
-    for (const membership::Interface& one : membership::interfaces_of_host())
+    for (const rendezvous::Interface& one : rendezvous::interfaces_of_host())
       invitation.addresses.push_back(with_port(one.address, here.port));
     if (invitation.addresses.empty()) invitation.addresses.push_back(with_port("127.0.0.1", here.port));
   }
@@ -44,8 +44,8 @@ OpenRendezvous::~OpenRendezvous() {
   if (invitation_) invitation_->remove();
 }
 
-void OpenRendezvous::invite(membership::Meeting* rank0) const {
-  const membership::Address here = parse_address(rendezvous_.address());
+void OpenRendezvous::invite(rendezvous::Meeting* rank0) const {
+  const rendezvous::Address here = parse_address(rendezvous_.address());
   rank0->address = here.host == "::"   ? with_port("::1", here.port)
                    : is_any(here.host) ? with_port("127.0.0.1", here.port)
                                        : rendezvous_.address();

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "ripieno/launch/placement.h"
-#include "ripieno/membership/meet.h"
-#include "ripieno/membership/rendezvous.h"
+#include "ripieno/rendezvous/meet.h"
+#include "ripieno/rendezvous/rendezvous.h"
 
 namespace ripieno::launch {
 
@@ -24,12 +24,12 @@ class OpenRendezvous {
   Task<> serve() { return rendezvous_.serve(); }
   void close() { rendezvous_.close(); }
   /// Where rank 0 itself comes to it.
-  void invite(membership::Meeting* rank0) const;
+  void invite(rendezvous::Meeting* rank0) const;
 
  private:
   const std::string token_;
-  membership::Rendezvous rendezvous_;
-  std::shared_ptr<membership::InvitationPlace> invitation_;
+  rendezvous::Rendezvous rendezvous_;
+  std::shared_ptr<rendezvous::InvitationPlace> invitation_;
 };
 
 }  // namespace ripieno::launch

@@ -8,8 +8,8 @@
 #include "ripieno/core/error.h"
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/launchers.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/interfaces.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/interfaces.h"
 
 namespace ripieno::launch {
 namespace {
@@ -28,7 +28,7 @@ Placement inherited() {
   if (const auto address = variable("RIPIENO_LISTEN")) {
     if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
     place.listen =
-        *address == everywhere ? membership::all_addresses() : membership::find_interface(*address).value_or(*address);
+        *address == everywhere ? rendezvous::all_addresses() : rendezvous::find_interface(*address).value_or(*address);
   }
   return place;
 }
@@ -37,7 +37,7 @@ Placement inherited() {
 std::string token() {
   const auto given = variable("RIPIENO_TOKEN"), file = variable("RIPIENO_TOKEN_FILE");
   if (given && file) fail(ErrorKind::usage, "RIPIENO_TOKEN and RIPIENO_TOKEN_FILE are both set: set one of them");
-  return file ? membership::read_token(*file) : given.value_or("");
+  return file ? rendezvous::read_token(*file) : given.value_or("");
 }
 
 /// What to say of a launcher that is not in the table; "" if none is seen.
@@ -62,11 +62,11 @@ std::vector<std::filesystem::path> places_to_meet() {
 
 /// Where the others will come: along the loopback if that is how they are told to meet, else along any way.
 void listen_for_others(bool is_loopback, Placement* place) {
-  if (!is_loopback && !variable("RIPIENO_LISTEN")) place->listen = membership::all_addresses();
+  if (!is_loopback && !variable("RIPIENO_LISTEN")) place->listen = rendezvous::all_addresses();
 }
 
 bool is_on_loopback(const std::string& address) {
-  return membership::is_loopback(membership::parse_address(address).host);
+  return rendezvous::is_loopback(rendezvous::parse_address(address).host);
 }
 
 /// One of several processes without a launcher of ours: they meet at an address, or by rank 0's invitation.
@@ -74,7 +74,7 @@ void find_meeting(const Launched& found, Placement* place) {
   place->opens_rendezvous = place->rank == 0;
   listen_for_others(found.is_one_host, place);
   if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
-    place->invitation = std::make_shared<membership::InvitationFile>(*folder + "/" + found.job);
+    place->invitation = std::make_shared<rendezvous::InvitationFile>(*folder + "/" + found.job);
     return;
   }
   place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(found.address);
@@ -84,8 +84,8 @@ void find_meeting(const Launched& found, Placement* place) {
   if (found.is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
     place->rendezvous.clear();
     place->token.clear();
-    const std::filesystem::path folder = membership::private_folder(places_to_meet());
-    place->invitation = std::make_shared<membership::InvitationFile>(folder / found.job);
+    const std::filesystem::path folder = rendezvous::private_folder(places_to_meet());
+    place->invitation = std::make_shared<rendezvous::InvitationFile>(folder / found.job);
     return;
   }
   const bool knows_where = !place->rendezvous.empty();
@@ -138,7 +138,7 @@ void read_own(const std::string& rank, Placement* place) {
 
 Placement ways_to_peers(bool one_host) {
   Placement place = inherited();
-  if (!one_host && !variable("RIPIENO_LISTEN")) place.listen = membership::all_addresses();
+  if (!one_host && !variable("RIPIENO_LISTEN")) place.listen = rendezvous::all_addresses();
   return place;
 }
 

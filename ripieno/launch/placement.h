@@ -21,7 +21,7 @@
 #include <memory>
 #include <string>
 
-#include "ripieno/membership/invitation.h"
+#include "ripieno/rendezvous/invitation.h"
 
 namespace ripieno::launch {
 
@@ -38,7 +38,7 @@ struct Placement {
   std::string mpi;                ///< the MPI that the launcher belongs to; "" if it starts anything
   std::string mpi_plugin;         ///< the file of the plug-in for MPI that the user names; ""
   std::string rendezvous, token;  ///< empty without a launcher, and where an invitation says both
-  std::shared_ptr<membership::InvitationPlace> invitation;  ///< where rank 0 says them; else null
+  std::shared_ptr<rendezvous::InvitationPlace> invitation;  ///< where rank 0 says them; else null
   bool opens_rendezvous = false;  ///< this process is to serve it: rank 0, if no launcher of ours does
   std::string cannot_meet;        ///< why these processes cannot meet, and what to do; "" if they can
   int control_fd = -1;
@@ -47,7 +47,7 @@ struct Placement {
 };
 
 /// Error(usage), with the variable and its value, if one is malformed, missing while others are set, or contradicts
-/// another; and as private_folder() and read of a token's file (membership/invitation.h).
+/// another; and as private_folder() and read of a token's file (rendezvous/invitation.h).
 Placement placement();
 
 /// For processes that know their ranks otherwise: only how they reach each other, RIPIENO_LISTEN and

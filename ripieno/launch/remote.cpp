@@ -17,14 +17,14 @@
 #include "ripieno/launch/lines.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/launch/ssh.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/interfaces.h"
-#include "ripieno/membership/rendezvous.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/interfaces.h"
+#include "ripieno/rendezvous/rendezvous.h"
 
 namespace ripieno::launch {
 namespace {
 
-using membership::with_port;
+using rendezvous::with_port;
 
 /// This process's variables that workers on other hosts get, too.
 std::vector<std::pair<std::string, std::string>> variables_to_pass() {
@@ -184,14 +184,14 @@ class HostsRun {
     const auto is_other = [](const std::unique_ptr<Agent>& one) { return !one->launcher->empty(); };
     const auto other = std::find_if(agents_.begin(), agents_.end(), is_other);
     const std::string here = other == agents_.end() ? "127.0.0.1" : (*other)->launcher.value();
-    const std::string all = membership::all_addresses();
+    const std::string all = rendezvous::all_addresses();
     const int workers = workers_of(job_.hosts);
-    const std::string token = membership::random_token();
+    const std::string token = rendezvous::random_token();
     rendezvous_.emplace(runtime_, with_port(other == agents_.end() ? "127.0.0.1" : all, 0), token, workers,
                         job_.meeting);
     if (other != agents_.end()) lifelines_.emplace(runtime_, with_port(all, 0), token);
     runtime_.spawn("rendezvous", serve());
-    const int port = membership::parse_address(rendezvous_->address()).port;
+    const int port = rendezvous::parse_address(rendezvous_->address()).port;
     PytorchPlace pytorch{agents_[0]->here.empty() ? here : agents_[0]->here, agents_[0]->port, 0,
                          static_cast<int>(agents_.size())};
     for (auto& agent : agents_) {
@@ -303,12 +303,12 @@ class HostsRun {
   }
 
   void failed(Agent& agent, Failure failure) {
-    failure.error = Error(failure.error.kind(), agent.host.name + ": " + failure.error.what());
+    failure.error = failure.error.reworded(agent.host.name + ": " + failure.error.what());
     judge(std::move(failure));
   }
 
   void lost(const Agent& agent, Failure loss) {
-    loss.error = Error(loss.error.kind(), agent.host.name + ": " + loss.error.what());
+    loss.error = loss.error.reworded(agent.host.name + ": " + loss.error.what());
     losses_.push_back(loss);
     if (job_.on_loss) return job_.on_loss(loss);
     std::cerr << text(loss.error.what(), "; the other ranks go on\n") << std::flush;
@@ -341,7 +341,7 @@ class HostsRun {
   const HostsJob& job_;
   asio::signal_set signals_;
   std::vector<std::unique_ptr<Agent>> agents_;
-  std::optional<membership::Rendezvous> rendezvous_;  ///< once all agents have come
+  std::optional<rendezvous::Rendezvous> rendezvous_;  ///< once all agents have come
   std::optional<Lifelines> lifelines_;                ///< the same, if any is on another host
   Runtime::Timer late_{};
   std::size_t settled_ = 0;

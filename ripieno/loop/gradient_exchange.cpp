@@ -286,10 +286,9 @@ void GradientExchange::conclude(ReplicaCheck& check, const std::string& doing) {
     check.conclude(*group_);
     check.say_not_finite(&has_said_not_finite_);
   } catch (const Error& error) {
-    const std::string said = error.what();
-    if (error.kind() != ErrorKind::peer || said.find("lost rank") == std::string::npos) throw;
-    fail(ErrorKind::peer, "rank ", group_->getRank(), " is in ", doing,
-         ", which not all have reached (for unequal numbers of batches take ripieno::Join): ", said);
+    if (!error.loss() || error.loss()->how != Lost::ended) throw;
+    fail(*error.loss(), "rank ", group_->getRank(), " is in ", doing,
+         ", which not all have reached (for unequal numbers of batches take ripieno::Join): ", error.what());
   }
 }
 

@@ -30,7 +30,8 @@ Task<> meet(collective::Communicator comm, std::string doing, std::exception_ptr
   const std::vector<std::string> troubles = co_await std::move(gathering);
   if (trouble) std::rethrow_exception(trouble);
   for (std::size_t rank = 0; rank < troubles.size(); ++rank) {
-    if (!troubles[rank].empty()) fail(ErrorKind::peer, "rank ", rank, " failed in ", doing, ": ", troubles[rank]);
+    if (troubles[rank].empty()) continue;
+    fail(Loss{static_cast<int>(rank), Lost::gave_up}, "rank ", rank, " failed in ", doing, ": ", troubles[rank]);
   }
 }
 

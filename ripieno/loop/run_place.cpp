@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "ripieno/core/file.h"
-#include "ripieno/membership/greeting.h"
+#include "ripieno/rendezvous/greeting.h"
 
 namespace ripieno::loop {
 namespace {
@@ -61,7 +61,8 @@ void meet_by_texts(const RankTexts& ranks, std::exception_ptr trouble) {
   const std::vector<std::string> all = ranks.all(told(trouble));
   if (trouble) std::rethrow_exception(trouble);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].empty()) fail(ErrorKind::peer, "rank ", rank, " could not go on: ", all[rank]);
+    if (!all[rank].empty())
+      fail(Loss{static_cast<int>(rank), Lost::gave_up}, "rank ", rank, " could not go on: ", all[rank]);
   }
 }
 
@@ -87,7 +88,7 @@ RunPlace::RunPlace(const RankTexts& ranks, const fs::path& runs, const report::L
     throw;
   }
   // A file that only a host which shares the folder can see.
-  const std::string mark = rank_ == 0 ? "shared-" + membership::random_token().substr(0, 16) : "";
+  const std::string mark = rank_ == 0 ? "shared-" + rendezvous::random_token().substr(0, 16) : "";
   if (rank_ == 0) write_file(folder_->path() / mark, "");
   const std::string seen = ranks.all(rank_ == 0 ? fs::absolute(folder_->path() / mark).string() : "")[0];
   is_own_ = rank_ != 0 && !fs::exists(seen);

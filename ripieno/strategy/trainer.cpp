@@ -169,9 +169,8 @@ Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
 Task<bool> Trainer::regroup() {
   try {
     place_.comm = co_await place_.regroup(place_.comm);
-  } catch (const transport::LeftOut&) {
-    throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.loss() && error.loss()->how == Lost::left_out) throw;
     co_return false;
   }
   co_return true;

@@ -27,18 +27,23 @@ std::string cut(const std::string& words, std::size_t most) {
 
 }  // namespace
 
-std::string reason_of(std::exception_ptr error, int rank) {
+Abort own_abort(Scope scope, std::exception_ptr error, int rank) {
   std::string words = message_of(error);
   words.resize(std::min(words.find('\n'), words.size()));
   if (const std::string own = text("rank ", rank, ": "); words.starts_with(own)) words.erase(0, own.size());
-  return cut(words, most_reason);
+  return {scope, error, rank, cut(words, most_reason), loss_of(error)};
 }
 
-std::exception_ptr gave_up(int rank, int origin, std::string_view reason) {
-  std::string words(reason.substr(0, most_reason));
+Loss passed_on(const std::optional<Loss>& loss, int origin) {
+  return loss ? Loss{loss->rank, loss->how, origin} : Loss{origin, Lost::gave_up, origin};
+}
+
+std::exception_ptr gave_up(int rank, const Abort& heard) {
+  std::string words = heard.reason.substr(0, most_reason);
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
   std::replace_if(words.begin(), words.end(), is_control, ' ');  // the text comes from outside
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": rank ", origin, " gave up: ", words)));
+  return std::make_exception_ptr(
+      Error(passed_on(heard.loss, heard.origin), text("rank ", rank, ": rank ", heard.origin, " gave up: ", words)));
 }
 
 const Abort* Aborts::find(Scope scope) const {
@@ -48,16 +53,18 @@ const Abort* Aborts::find(Scope scope) const {
 }
 
 void Aborts::end(Scope scope, std::exception_ptr error) {
-  if (!find(scope)) end({scope, error, rank_, reason_of(error, rank_)});
+  if (!find(scope)) end(own_abort(scope, error, rank_));
 }
 
-void Aborts::hear(Scope scope, int peer, int origin, std::string_view reason) {
-  if (scope == notes_scope) {
-    if (const auto inquiry = inquiry_.lock()) inquiry->hear(peer, reason);
+void Aborts::hear(int peer, Abort heard) {
+  if (heard.scope == notes_scope) {
+    if (const auto inquiry = inquiry_.lock()) inquiry->hear(peer, heard.reason);
     return;
   }
-  if (!find(scope)) end({scope, gave_up(rank_, origin, reason), origin, std::string(reason.substr(0, most_reason))});
-  ended_.at(scope).know.insert(peer);
+  heard.reason.resize(std::min(heard.reason.size(), most_reason));
+  heard.error = gave_up(rank_, heard);
+  if (!find(heard.scope)) end(heard);
+  ended_.at(heard.scope).know.insert(peer);
 }
 
 void Aborts::end(Abort abort) {

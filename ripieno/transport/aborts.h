@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct Abort {
   std::exception_ptr error;  ///< thrown by every operation in the scope
   int origin = 0;            ///< the rank that gave up first
   std::string reason;        ///< that rank's message, as sent to the others
+  std::optional<Loss> loss;  ///< why it gave up, if it lost a rank
 };
 
 /// The most bytes of a reason.
@@ -31,11 +33,14 @@ inline constexpr Scope notes_scope = 0x6574'6f6e;  // "note"
 
 class Inquiry;
 
-/// The reason that `rank` sends to others for an error: its first line, without "rank N: ", cut to most_reason bytes.
-std::string reason_of(std::exception_ptr error, int rank);
+/// Of `rank`, by its own error, whose first line is the reason, without "rank N: ", cut to most_reason bytes.
+Abort own_abort(Scope scope, std::exception_ptr error, int rank);
 
-/// The Error(peer) on a rank that hears of an abort: "rank 0: rank 2 gave up: its message".
-std::exception_ptr gave_up(int rank, int origin, std::string_view reason);
+/// What a rank that hears of an abort has lost: whom its origin has lost, or else the origin.
+Loss passed_on(const std::optional<Loss>& loss, int origin);
+
+/// The Error(peer) on a rank that hears of an abort: "rank 0: rank 2 gave up: its reason".
+std::exception_ptr gave_up(int rank, const Abort& heard);
 
 /// Used on the runtime's thread alone.
 class Aborts {
@@ -62,8 +67,8 @@ class Aborts {
   /// Null: nobody does.
   std::shared_ptr<Inquiry> inquiry() const { return inquiry_.lock(); }
 
-  /// Ends the scope because `peer` says that rank `origin` gave up; or takes a note of `peer`'s.
-  void hear(Scope scope, int peer, int origin, std::string_view reason);
+  /// Ends the scope because `peer` says that rank `origin` gave up; or takes a note of `peer`'s. Needs no error.
+  void hear(int peer, Abort heard);
   /// Whether `peer` still has to be told that the scope has ended. Marks it as told.
   bool must_tell(Scope scope, int peer);
 

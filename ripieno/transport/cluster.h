@@ -17,7 +17,7 @@ struct Cluster {
     std::swap(runtime, other.runtime);
     std::swap(endpoint, other.endpoint);
     std::swap(models, other.models);
-    std::swap(on_peer_error, other.on_peer_error);
+    std::swap(on_loss, other.on_loss);
     std::swap(progress_, other.progress_);
     return *this;
   }
@@ -31,9 +31,9 @@ struct Cluster {
   std::unique_ptr<Runtime> runtime;  // first member: outlives everything that holds its handlers
   std::shared_ptr<CountedEndpoint> endpoint;
   int models = 0;  ///< how many models were made parallel over it so far (train/parallel.h)
-  /// Called with an Error(peer) that reaches the user's own training loop: if this worker ends because of it, another
-  /// one is the cause. May be empty.
-  std::function<void(const Error&)> on_peer_error = {};
+  /// Called with a loss that reaches the user's own training loop: if this worker ends because of it, another one is
+  /// the cause. May be empty.
+  std::function<void(const Loss&)> on_loss = {};
 
  private:
   std::unique_ptr<Progress> progress_;  // last member: its thread ends before what it drives

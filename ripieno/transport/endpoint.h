@@ -92,12 +92,11 @@ struct EngineTerms {
 /// The longest time for which a rank that has given up waits until others are told why.
 inline constexpr Duration telling_limit = std::chrono::seconds(1);
 
-/// An Error(peer) of survivors(): the others go on without this rank.
-class LeftOut : public Error {
- public:
-  explicit LeftOut(int rank)
-      : Error(ErrorKind::peer, text("rank ", rank, ": the others go on without it, since one of them has lost it")) {}
-};
+/// The Error(peer) of survivors() where the others go on without this rank.
+inline Error left_out(int rank) {
+  return Error(Loss{rank, Lost::left_out},
+               text("rank ", rank, ": the others go on without it, since one of them has lost it"));
+}
 
 class Endpoint {
  public:

@@ -27,6 +27,21 @@ T get(const FrameBytes& bytes, std::size_t at) {
   return value;
 }
 
+constexpr std::uint64_t ways_to_be_lost = 4;
+
+std::uint64_t number_of(const std::optional<Loss>& loss) {
+  if (!loss) return 0;
+  const auto rank = static_cast<std::uint32_t>(loss->rank + 1);
+  return (static_cast<std::uint64_t>(loss->how) + 1) << 32 | rank;
+}
+
+bool is_loss(std::uint64_t number) { return number == 0 || (number >> 32) - 1 < ways_to_be_lost; }
+
+std::optional<Loss> loss_in(std::uint64_t number) {
+  if (number == 0) return std::nullopt;
+  return Loss{static_cast<int>(static_cast<std::uint32_t>(number)) - 1, static_cast<Lost>((number >> 32) - 1)};
+}
+
 std::uint32_t checksum_of(FrameBytes bytes) {
   put(bytes, 0, magic);
   Checksum checksum;
@@ -50,8 +65,13 @@ Frame make_frame(const Abort& abort, std::uint32_t epoch) {
   frame.payload = abort.reason.size();
   frame.channel = {observe::Purpose{}, static_cast<std::uint32_t>(abort.origin), abort.scope};
   frame.type = DType{};
+  frame.count = number_of(abort.loss);
   frame.kind = FrameKind::abort;
   return frame;
+}
+
+Abort abort_in(const Frame& frame, std::string reason) {
+  return {frame.channel.scope, nullptr, static_cast<int>(frame.channel.id), std::move(reason), loss_in(frame.count)};
 }
 
 void seal(FrameBytes& bytes) { put(bytes, 0, checksum_of(bytes)); }
@@ -102,7 +122,7 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   frame.channel.purpose = static_cast<observe::Purpose>(purpose);
   frame.type = static_cast<DType>(type);
   frame.kind = static_cast<FrameKind>(kind);
-  if (frame.kind == FrameKind::abort && frame.payload > most_reason) return std::nullopt;
+  if (frame.kind == FrameKind::abort && (frame.payload > most_reason || !is_loss(frame.count))) return std::nullopt;
   return frame;
 }
 

@@ -5,7 +5,8 @@
 //                                            39 kind u8
 // The checksum is of the other bytes, after a magic number in its place. The operation ends with zeros. An abort
 // (Endpoint::abort) is the last frame of its scope. Its channel id is the rank that gave up first, its payload that
-// rank's reason, and its other fields are zero.
+// rank's reason, its count the loss that made it give up (0: none; else the rank plus 1, and above its 32 bits, how it
+// was lost, plus 1), and its other fields are zero.
 #pragma once
 
 #include <array>
@@ -40,6 +41,9 @@ Frame make_frame(const Message& message, std::uint32_t epoch, std::uint32_t sequ
 
 /// The frame that announces an abort; its reason follows.
 Frame make_frame(const Abort& abort, std::uint32_t epoch);
+
+/// What such a frame and the reason behind it tell. It has no error yet (Aborts::hear).
+Abort abort_in(const Frame& frame, std::string reason);
 
 FrameBytes encode(const Frame& frame);
 

@@ -28,7 +28,7 @@ struct Joining {
   int size = 1;
   /// Meets the others at the rendezvous, which compares recipes (of a transport that never calls this, each rank
   /// compares its recipe with its predecessor's by a message), and returns an authenticated TCP connection to each.
-  /// For transports that start from TCP connections. Called at most once. Errors: those of meet() (membership/meet.h).
+  /// For transports that start from TCP connections. Called at most once. Errors: those of meet() (rendezvous/meet.h).
   std::function<Task<PeerSockets>()> connect;
   LinkOptions link;
   Duration agreement = std::chrono::minutes(30);  ///< the time that peers have to answer before the first message

@@ -15,7 +15,7 @@ Bytes bytes_of(std::vector<std::uint8_t>& ranks) { return std::as_writable_bytes
 Task<std::vector<int>> LinkedEndpoint::survivors() {
   for (int peer = 0; peer < size(); ++peer) {
     if (links_[static_cast<std::size_t>(peer)] && links_[static_cast<std::size_t>(peer)]->has_given_up())
-      fail(ErrorKind::peer, "rank ", rank_, ": gave up on rank ", peer,
+      fail(Loss{peer, Lost::silent}, "rank ", rank_, ": gave up on rank ", peer,
            ", which may be alive: it cannot say who is left");
   }
   if (rank_ == 0) {
@@ -60,7 +60,7 @@ Task<> LinkedEndpoint::ask_who_is_left() {
   const std::vector<std::uint8_t> own = lost();
   co_await links_[0]->send(about_survivors("stopped"), bytes_of(own));
   co_await links_[0]->receive(about_survivors("survivors"), bytes_of(left_out_));
-  if (left_out_[static_cast<std::size_t>(rank_)]) throw LeftOut(rank_);
+  if (left_out_[static_cast<std::size_t>(rank_)]) throw left_out(rank_);
 }
 
 /// By rank: whether this rank has lost it.

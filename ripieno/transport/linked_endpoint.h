@@ -83,9 +83,9 @@ class LinkedEndpoint : public Endpoint {
   /// 3. It tells all that have come who is left out.
   ///
   /// Messages: at most 2 (P-1), of P bytes. A rank that is lost in between is left out, or else the next operation with
-  /// it fails and the ranks agree anew. LeftOut: the others have lost this rank. Error(peer): rank 0 is lost, or this
-  /// rank has given up on one that may still be alive; so if a rank hangs, who waits for it ends, and rank 0 in the
-  /// end.
+  /// it fails and the ranks agree anew. left_out(): the others have lost this rank. Error(peer): rank 0 is lost, or
+  /// this rank has given up on one that may still be alive; so if a rank hangs, who waits for it ends, and rank 0 in
+  /// the end.
   Task<std::vector<int>> survivors() override;
 
  protected:

@@ -88,7 +88,7 @@ void PeerLink::revoke(std::exception_ptr error) {
 void PeerLink::give_up(Scope scope, std::exception_ptr error) {
   if (error_) return;
   gave_up_ = true;
-  tell({scope, error, rank_, reason_of(error, rank_)});
+  tell(own_abort(scope, error, rank_));
   if (error_) return;
   error_ = error;
   say_farewell();
@@ -142,8 +142,8 @@ std::exception_ptr PeerLink::failure(const char* doing, const Message& message) 
 }
 
 std::exception_ptr PeerLink::loss(const std::string& why, const char* doing, const Message& message) const {
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", why,
-                                                             ") while ", doing, " ", describe(message))));
+  return std::make_exception_ptr(Error(Loss{peer_, Lost::ended}, text("rank ", rank_, ": lost rank ", peer_, " (", why,
+                                                                      ") while ", doing, " ", describe(message))));
 }
 
 std::exception_ptr PeerLink::mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const {
@@ -183,12 +183,13 @@ void PeerLink::watch() {
   for (const auto& [channel, lane] : lanes_) {
     if (!lane.posted.empty()) end = std::min(end, std::max(lane.posted.front()->since, seen_in_.at) + options_.timeout);
   }
-  watchdog_ = runtime_.call_at(end, expired);
+  watchdog_ = runtime_.call_at(std::max(end, asleep_until()), expired);
 }
 
 void PeerLink::expire() {
   watchdog_.reset();
   if (ended()) return;
+  if (asleep_until() > runtime_.now()) return watch();
   seen_out_.look(moved_out_, runtime_.now());
   seen_in_.look(moved_in_, runtime_.now());
   const std::optional<Overdue> overdue = find_overdue();
@@ -234,8 +235,7 @@ void PeerLink::give_up_on(const Overdue& overdue, const Hang& hang) {
     if (waits()) watch();
     return;
   }
-  const std::string why = gave_up_because_of(hang, rank_, options_.timeout, overdue.doing);
-  give_up(overdue.scope, std::make_exception_ptr(Error(ErrorKind::peer, why)));
+  give_up(overdue.scope, std::make_exception_ptr(gave_up_because_of(hang, rank_, options_.timeout, overdue.doing)));
 }
 
 }  // namespace ripieno::transport

@@ -97,6 +97,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   virtual void say_farewell() { hang_up(); }
   /// Called when a scope ends: fails its pending sends and drops the message that is arriving in it.
   virtual void drop(const Abort& abort) = 0;
+  /// Until when this rank itself is kept from running, and its watchdog with it.
+  virtual Duration asleep_until() const { return Duration(0); }
   /// Called when an unexpected message is dropped.
   virtual void forget(const Arrived&) {}
   /// Gives an unexpected message to its receive.

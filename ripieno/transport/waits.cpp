@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <deque>
 
-#include "ripieno/core/error.h"
-
 namespace ripieno::transport {
 namespace {
 
@@ -102,11 +100,13 @@ Hang find_hang(int rank, const std::vector<Waits>& waits) {
   return hang;
 }
 
-std::string gave_up_because_of(const Hang& hang, int rank, Duration timeout, const std::string& doing) {
+Loss loss_by(const Hang& hang) { return {hang.culprits.empty() ? -1 : hang.culprits.front(), Lost::silent}; }
+
+Error gave_up_because_of(const Hang& hang, int rank, Duration timeout, const std::string& doing) {
   std::string culprits;
   for (const int culprit : hang.culprits) culprits += text(culprits.empty() ? " on rank " : " and rank ", culprit);
-  return text("rank ", rank, ": gave up", culprits, " after ", seconds(timeout), " s of ", doing,
-              hang.known.empty() ? "" : ": ", hang.known);
+  return Error(loss_by(hang), text("rank ", rank, ": gave up", culprits, " after ", seconds(timeout), " s of ", doing,
+                                   hang.known.empty() ? "" : ": ", hang.known));
 }
 
 }  // namespace ripieno::transport

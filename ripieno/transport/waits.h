@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ripieno/core/error.h"
 #include "ripieno/core/runtime.h"
 
 namespace ripieno::transport {
@@ -25,8 +26,11 @@ struct Hang {
 /// `waits`: by rank; what lies outside of the ranks is ignored.
 Hang find_hang(int rank, const std::vector<Waits>& waits);
 
-/// "rank 0: gave up on rank 2 after 3 s of waiting for ring of 10 fp32: rank 0 waits for 1, 1 for 2, 2 does not
-/// answer". `doing`: "waiting for ring of 10 fp32".
-std::string gave_up_because_of(const Hang& hang, int rank, Duration timeout, const std::string& doing);
+/// The first culprit, as lost; -1 if it is undecided.
+Loss loss_by(const Hang& hang);
+
+/// Error(peer) of `rank`: "rank 0: gave up on rank 2 after 3 s of waiting for ring of 10 fp32: rank 0 waits for 1, 1
+/// for 2, 2 does not answer". `doing`: "waiting for ring of 10 fp32".
+Error gave_up_because_of(const Hang& hang, int rank, Duration timeout, const std::string& doing);
 
 }  // namespace ripieno::transport

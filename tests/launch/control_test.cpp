@@ -33,7 +33,8 @@ TEST(Control, SendsLines) {
   close(ends[0]);
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 2);
   const std::string second = all.substr(all.find('\n') + 1);
-  EXPECT_EQ(nlohmann::json::parse(second), (nlohmann::json{{"type", "failed"}, {"kind", "data"}, {"message", "why"}}));
+  EXPECT_EQ(nlohmann::json::parse(second),
+            (nlohmann::json{{"type", "failed"}, {"kind", "data"}, {"message", "why"}, {"loss", nullptr}}));
 }
 
 TEST(Control, NobodyListening) {

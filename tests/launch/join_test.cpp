@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ripieno/core/async.h"
-#include "ripieno/membership/invitation.h"
-#include "ripieno/membership/rendezvous.h"
+#include "ripieno/rendezvous/invitation.h"
+#include "ripieno/rendezvous/rendezvous.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/transport/own_transport.h"
 
@@ -40,8 +40,8 @@ std::string way_to_next(const Placement& place, const JoinOptions& options) {
 /// Runs worker(place) for every rank of a job, in a thread each.
 void run_workers(int ranks, const std::function<void(Placement)>& worker) {
   auto runtime = real_runtime(0);
-  const std::string token = membership::random_token();
-  membership::Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
+  const std::string token = rendezvous::random_token();
+  rendezvous::Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
   runtime->spawn("rendezvous", rendezvous.serve());
   std::vector<std::thread> workers;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -84,9 +84,9 @@ std::vector<std::string> ways_without_launcher(int ranks, Placement place) {
 
 TEST(Join, Rank0OpensTheRendezvousWhereNoLauncherDoes) {
   Placement place;
-  place.token = membership::random_token();
+  place.token = rendezvous::random_token();
   auto runtime = real_runtime(0);
-  place.rendezvous = membership::Rendezvous(*runtime, "127.0.0.1:0", place.token, 3).address();  // free again
+  place.rendezvous = rendezvous::Rendezvous(*runtime, "127.0.0.1:0", place.token, 3).address();  // free again
   EXPECT_EQ(ways_without_launcher(3, place), std::vector<std::string>(3, "shared memory"));
 }
 
@@ -94,9 +94,9 @@ TEST(Join, Rank0InvitesByAFileWhereNobodyKnowsAnAddress) {
   const TemporaryFolder folder;
   Placement place;
   const std::filesystem::path file = folder.path() / "job";
-  place.invitation = std::make_shared<membership::InvitationFile>(file);
+  place.invitation = std::make_shared<rendezvous::InvitationFile>(file);
   // One of an earlier job whose rank 0 was killed: nobody listens there.
-  place.invitation->leave({{"127.0.0.1:1"}, membership::random_token()});
+  place.invitation->leave({{"127.0.0.1:1"}, rendezvous::random_token()});
   EXPECT_EQ(ways_without_launcher(3, place), std::vector<std::string>(3, "shared memory"));
   EXPECT_FALSE(std::filesystem::exists(file)) << "all have come";
 
@@ -109,7 +109,7 @@ TEST(Join, WithoutRank0NobodyWaitsForever) {
   Placement place;
   place.rank = 1;
   place.world_size = 2;
-  place.invitation = std::make_shared<membership::InvitationFile>(folder.path() / "job");
+  place.invitation = std::make_shared<rendezvous::InvitationFile>(folder.path() / "job");
   JoinOptions options;
   options.meeting = std::chrono::milliseconds(300);
   try {

@@ -11,8 +11,8 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/error.h"
-#include "ripieno/membership/address.h"
-#include "ripieno/membership/proof.h"
+#include "ripieno/rendezvous/address.h"
+#include "ripieno/rendezvous/proof.h"
 
 namespace ripieno::launch {
 namespace {
@@ -22,7 +22,7 @@ class Launcher {
  public:
   explicit Launcher(const std::string& token) : runtime_(real_runtime(0)), ends_(*runtime_) {
     lifelines_.emplace(*runtime_, "127.0.0.1:0", token);
-    address_ = membership::with_port("127.0.0.1", lifelines_->port());
+    address_ = rendezvous::with_port("127.0.0.1", lifelines_->port());
     runtime_->spawn("end", wait());
     thread_ = std::thread([this] { runtime_->run(); });
   }
@@ -45,7 +45,7 @@ class Launcher {
 };
 
 TEST(Lifeline, BreaksWhenTheLauncherEnds) {
-  const std::string token = membership::random_token();
+  const std::string token = rendezvous::random_token();
   Launcher launcher(token);
   const Descriptor first = reach_launcher(launcher.address(), token),
                    second = reach_launcher(launcher.address(), token);
@@ -64,7 +64,7 @@ TEST(Lifeline, BreaksWhenTheLauncherEnds) {
 }
 
 TEST(Lifeline, ALauncherThatIsNotThereIsNamedWithItsAddress) {
-  const std::string token = membership::random_token();
+  const std::string token = rendezvous::random_token();
   Launcher launcher(token);
   const auto refused = [&](const std::string& address, const std::string& its_token) -> std::string {
     try {
@@ -75,7 +75,7 @@ TEST(Lifeline, ALauncherThatIsNotThereIsNamedWithItsAddress) {
     }
     return "";
   };
-  EXPECT_NE(refused(launcher.address(), membership::random_token()).find("is not this job's launcher"),
+  EXPECT_NE(refused(launcher.address(), rendezvous::random_token()).find("is not this job's launcher"),
             std::string::npos);
   launcher.end();
   const std::string said = refused(launcher.address(), token);

@@ -49,11 +49,12 @@ TEST(Local, AKilledWorkerIsTheCauseEvenIfOthersReportItFirst) {
 }
 
 TEST(Local, ALostPeerIsTheFailureWhereNothingElseFailed) {
-  LocalJob job =
-      shell(2,
-            "if [ $RIPIENO_RANK = 1 ]; then"
-            "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\"}' >&3; exit 6;"
-            "fi; sleep 100");
+  LocalJob job = shell(2,
+                       "if [ $RIPIENO_RANK = 1 ]; then"
+                       "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\", "
+                       "\"loss\": {\"rank\": 0}}' >&3;"
+                       "  exit 6;"
+                       "fi; sleep 100");
   job.grace = std::chrono::milliseconds(100);
   const LocalResult result = run(job);
   EXPECT_EQ(result.error, "rank 1: lost rank 0");
@@ -76,14 +77,25 @@ TEST(Local, WhoWaitedInVainNamesWhoDidNotCome) {
   // Rank 2 does not come; rank 0, a server, gives up on it; rank 1 hears first that rank 0 ends.
   LocalJob job = shell(3, R"(
     case $RIPIENO_RANK in
-      0) sleep 0.05; why='rank 0: gave up on rank 2 after 1 s of waiting for push';;
-      1) why='rank 1: lost rank 0 (connection closed) while waiting for pull';;
+      0) sleep 0.05; rank=2; how=silent; why='rank 0 speaks of rank 1';;
+      1) rank=0; how=ended; why='rank 1: gave up on rank 0';;
       2) exec sleep 100;;
     esac
-    echo "{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"$why\"}" >&3
+    echo "{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"$why\"," \
+         "\"loss\": {\"rank\": $rank, \"how\": \"$how\"}}" >&3
     exit 6)");
   job.grace = std::chrono::milliseconds(300);
-  EXPECT_EQ(run(job).error, "rank 0: gave up on rank 2 after 1 s of waiting for push");
+  EXPECT_EQ(run(job).error, "rank 0 speaks of rank 1");
+}
+
+TEST(Local, WhatAWorkerPrintsMakesItNoVictim) {
+  // Neither has lost a peer, whatever their last lines say: the first that ends is the cause.
+  const LocalResult result =
+      run(shell(2,
+                "if [ $RIPIENO_RANK = 0 ]; then echo 'rank 0: lost rank 1 (reset)' >&2; exit 1; fi;"
+                "sleep 100"));
+  EXPECT_EQ(result.error,
+            "rank 0 exited with code 1; its last lines on standard error:\n  rank 0: lost rank 1 (reset)");
 }
 
 }  // namespace

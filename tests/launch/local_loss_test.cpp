@@ -58,12 +58,26 @@ TEST(LocalLoss, WhereTheOthersCannotGoOnTheLossIsTheCause) {
     if [ $RIPIENO_RANK = 2 ]; then kill -9 $$; fi
     if [ $RIPIENO_RANK = 1 ]; then sleep 100; fi
     sleep 0.3
-    echo '{"type": "failed", "kind": "peer", "message": "rank 0: lost rank 2 (connection closed)"}' >&3
+    echo '{"type": "failed", "kind": "peer", "message": "in words", "loss": {"rank": 2}}' >&3
     exit 6)sh");
   job.grace = std::chrono::milliseconds(200);
   const LossResult result = run_with_losses(job);
   EXPECT_EQ(result.error, "rank 2 was killed by signal 9 (Killed)");
   EXPECT_EQ(result.losses.size(), 1u);
+}
+
+TEST(LocalLoss, AWorkerThatTheOthersLeaveOutSaysSoByAValue) {
+  const std::string left_out = "\"loss\": {\"rank\": 1, \"how\": \"left out\"}";
+  for (const std::string& loss : {left_out, std::string("\"loss\": {\"rank\": 0, \"how\": \"ended\"}")}) {
+    LocalJob job =
+        shell(2, survives + "if [ $RIPIENO_RANK = 0 ]; then sleep 0.5; exit 0; fi;" +
+                     "echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"the others go on without it\", " +
+                     loss + "}' >&3; exit 6");
+    job.grace = std::chrono::milliseconds(100);
+    const LossResult result = run_with_losses(job);
+    EXPECT_EQ(result.error, loss == left_out ? "" : "rank 1: the others go on without it");
+    EXPECT_EQ(result.losses.size(), loss == left_out ? 1u : 0u);
+  }
 }
 
 TEST(LocalLoss, WhatEndsTheOthersLaterIsTheirOwnCause) {

@@ -21,7 +21,7 @@
 #include "ripieno/launch/join.h"
 #include "ripieno/launch/nursery.h"
 #include "ripieno/launch/placement.h"
-#include "ripieno/membership/meet.h"
+#include "ripieno/rendezvous/meet.h"
 #include "ripieno/transport/tcp/endpoint.h"
 #include "tests/launch/local_jobs.h"
 
@@ -95,7 +95,7 @@ TEST(Local, AnExitCodeOfAWorkersOwnIsPassedOn) {
   for (const std::string end : {"exit 1", "kill -ABRT $$"}) {
     LocalJob job = shell(2,
                          "if [ $RIPIENO_RANK = 1 ]; then sleep 0.05; exit 42; fi;"
-                         "echo 'what():  rank 0: lost rank 1 (connection closed) while waiting for ring' >&2; " +
+                         "echo '{\"type\": \"lost-peer\", \"loss\": {\"rank\": 1, \"how\": \"ended\"}}' >&3; " +
                              end);
     job.on_output = [](int, const std::string&) {};
     try {
@@ -225,13 +225,13 @@ void run_steps(Placement place, bool shared_memory) {
 
 /// The worker: sends its rank to all others and adds theirs to its own.
 Task<> work(Runtime* runtime, Placement place, std::string what, Control* control) {
-  membership::Meeting meeting;
+  rendezvous::Meeting meeting;
   meeting.address = place.rendezvous;
   meeting.token = place.token;
   meeting.rank = place.rank;
   meeting.world_size = place.world_size;
   meeting.digest = what == "mismatch" ? place.rank : 0;
-  std::vector<std::optional<asio::ip::tcp::socket>> sockets = co_await membership::meet(*runtime, meeting);
+  std::vector<std::optional<asio::ip::tcp::socket>> sockets = co_await rendezvous::meet(*runtime, meeting);
   const std::shared_ptr<transport::Endpoint> endpoint =
       transport::tcp_endpoint(*runtime, place.rank, std::move(sockets), {});
   if (what == "lost" && place.rank == 2) raise(SIGKILL);

@@ -10,7 +10,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/launch/launchers.h"
-#include "ripieno/membership/interfaces.h"
+#include "ripieno/rendezvous/interfaces.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ripieno::launch {
@@ -133,7 +133,7 @@ TEST(Placement, RanksListenWhereTheOthersCome) {
     job[name] = address;
     return placement_in(job).listen;
   };
-  const std::string all = membership::all_addresses();
+  const std::string all = rendezvous::all_addresses();
   for (const char* host : {"localhost", "127.0.0.1", "::1"})
     EXPECT_EQ(listens(one_host, "MASTER_ADDR", host), "127.0.0.1") << host;
   for (const char* host : {"10.77.0.2", "node1", "fd00::2"})
@@ -168,7 +168,7 @@ TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   place = placement_in(of_two_hosts);
   EXPECT_EQ(place.cannot_meet, "");
   EXPECT_EQ(place.rendezvous, "node1:29501") << "torchrun itself listens on MASTER_PORT";
-  EXPECT_EQ(place.listen, membership::all_addresses());
+  EXPECT_EQ(place.listen, rendezvous::all_addresses());
   EXPECT_FALSE(place.opens_rendezvous);
   of_two_hosts.erase("TORCHELASTIC_RUN_ID");
   EXPECT_EQ(placement_in(of_two_hosts).rendezvous, "node1:29500");
@@ -192,7 +192,7 @@ TEST(Placement, WhereTheLauncherNamesNoJobASharedFolderIsTheSameOnAllHosts) {
 }
 
 TEST(Placement, AStarListensOnAllAddresses) {
-  EXPECT_EQ(placement_in({{"RIPIENO_LISTEN", "*"}}).listen, membership::all_addresses());
+  EXPECT_EQ(placement_in({{"RIPIENO_LISTEN", "*"}}).listen, rendezvous::all_addresses());
 }
 
 TEST(Placement, SparksTasksAreNumberedByThePythonModule) {

@@ -13,7 +13,7 @@ MEANT = {"apps/ripieno/standard_output.cpp"}  # where a closed 0, 1 or 2 becomes
 # Calls that take a flag for it, and must have it.
 FLAGGED = (r"(?<![\w:])::(?:open|socket)\(|\bopen\((?=\"/|path|file|\(\")|"
            r"\b(?:openat|pipe2|memfd_create|socketpair|accept4|epoll_create1|eventfd|timerfd_create|mkostemp)\(")
-# Calls, and streams, that cannot have it; Asio's own (membership/sockets.h has others).
+# Calls, and streams, that cannot have it; Asio's own (rendezvous/sockets.h has others).
 BARE = (r"\bpipe\(|(?<![\w:])::accept\(|\bdup\(|\bmkstemp\(|\bfopen\(|\bpopen\(|\bF_DUPFD\b|std::[io]?fstream|async_accept|\bsignalfd\(|\btmpfile\(|"
         r"(?:acceptor|socket|probe)\w*\.open\(")
 

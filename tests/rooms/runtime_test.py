@@ -13,7 +13,7 @@ RULES = {
     "a thread": (r"std::(jthread|thread\b(?!::(?:hardware_concurrency|id\b))|async)|asio::thread_pool|pthread_create", {"core", "transport", "data", "train", "c10d"}),
     "a clock": (r"(steady|system|high_resolution)_clock|clock_gettime|gettimeofday|\btime\(nullptr\)", {"core", "observe", "transport", "train"}),
     "a timer": (r"steady_timer|system_timer|timerfd", {"core", "transport"}),
-    "sleeping": (r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", {"train"}),
+    "sleeping": (r"\bsleep_for|\bsleep_until|\busleep\(|\bnanosleep\(", {"train"}),
     "writing a file": (r"ofstream|\bfopen\(|\bfwrite\(", {"core"}),
     "the environment": (r"\bgetenv\(", {"launch"}),
     "other randomness": (r"std::mt19937|random_device|\brand\(\)|std::\w+_distribution", set()),

@@ -89,7 +89,7 @@ Task<> play_all(Endpoint* e) {
 
 class AbortAtRandom : public ::testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(By, AbortAtRandom, ::testing::ValuesIn(every_way), way_of);
+INSTANTIATE_TEST_SUITE_P(By, AbortAtRandom, ::testing::ValuesIn(every_way_and_time), way_of);
 
 TEST_P(AbortAtRandom, LeavesOtherScopesAsTheyAre) {
   for (int ranks = 2; ranks <= 4; ++ranks) {

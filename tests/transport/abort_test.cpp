@@ -15,7 +15,12 @@ constexpr std::size_t few = 1000;
 
 class ScopeAbort : public ::testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(By, ScopeAbort, ::testing::ValuesIn(every_way), way_of);
+INSTANTIATE_TEST_SUITE_P(By, ScopeAbort, ::testing::ValuesIn(every_way_and_time), way_of);
+
+/// Whose ranks block their threads.
+class AbortAcrossThreads : public ScopeAbort {};
+
+INSTANTIATE_TEST_SUITE_P(By, AbortAcrossThreads, ::testing::ValuesIn(every_way), way_of);
 
 /// Where messages are a stream of bytes, of which a part can have come; MPI's come whole (mpi_test.cpp).
 class StreamAbort : public ScopeAbort {};
@@ -147,7 +152,7 @@ TEST_P(ScopeAbort, GivesTheCreditOfWhatNobodyAskedForBack) {
   expect_no_errors(run_ranks(GetParam(), {sender, receiver}, hasty()));
 }
 
-TEST_P(ScopeAbort, WhatIsSentBeforeItsSenderHearsIsDropped) {
+TEST_P(AbortAcrossThreads, WhatIsSentBeforeItsSenderHearsIsDropped) {
   Signs signs;
   auto sender = [&signs](Endpoint* e) -> Task<> {
     signs.done.wait();  // rank 1 has aborted, which this rank has not looked for
@@ -219,6 +224,41 @@ TEST_P(ScopeAbort, IsPassedOnByWhoWasTold) {
     co_await meet_all(e);
   };
   expect_no_errors(run_ranks(GetParam(), {waits, passes_on, gives_up}, hasty()));
+}
+
+TEST_P(ScopeAbort, TellsWhoIsLostAsAValue) {
+  // Rank 2 tells 1, which passes it on to 0. What the words say does not count.
+  const auto loss_on = [](Endpoint* e, int peer) -> Task<std::optional<Loss>> {
+    Task<> waiting = e->receive(peer, in_scope(broken_scope, 0), Bytes());
+    const std::exception_ptr error = co_await error_of(std::move(waiting));
+    e->abort(broken_scope, everyone(e), error);
+    co_return loss_of(error);
+  };
+  const auto hears = [&loss_on](Endpoint* e) -> Task<> {
+    const std::optional<Loss> loss = co_await loss_on(e, e->rank() + 1);
+    EXPECT_EQ(loss, (Loss{7, Lost::silent, 2})) << e->rank();
+    co_await meet_all(e);
+  };
+  const auto gives_up = [](Endpoint* e) -> Task<> {
+    const Error lie(Loss{7, Lost::silent}, "lost rank 1 (connection closed)");
+    e->abort(broken_scope, {1}, std::make_exception_ptr(lie));
+    co_await meet_all(e);
+  };
+  expect_no_errors(run_ranks(GetParam(), {hears, hears, gives_up}, hasty()));
+}
+
+TEST_P(ScopeAbort, OfOneWithAReasonOfItsOwnLosesThatOne) {
+  const auto hears = [](Endpoint* e) -> Task<> {
+    Task<> waiting = e->receive(1, in_scope(broken_scope, 0), Bytes());
+    const std::exception_ptr error = co_await error_of(std::move(waiting));
+    EXPECT_EQ(loss_of(error), (Loss{1, Lost::gave_up, 1}));
+    co_await meet_all(e);
+  };
+  const auto gives_up = [](Endpoint* e) -> Task<> {
+    e->abort(broken_scope, {0}, std::make_exception_ptr(Error(ErrorKind::data, "gave up on rank 0: lost rank 0")));
+    co_await meet_all(e);
+  };
+  expect_no_errors(run_ranks(GetParam(), {hears, gives_up}, hasty()));
 }
 
 TEST_P(ScopeAbort, TellsOneLineOfBoundedLength) {

@@ -235,7 +235,7 @@ class QueueLink final : public PeerLink {
     Incoming in = std::move(*incoming_);
     incoming_.reset();
     if (in.frame.kind == FrameKind::abort) {
-      aborts_->hear(in.frame.channel.scope, peer_, static_cast<int>(in.frame.channel.id), in.reason);
+      aborts_->hear(peer_, abort_in(in.frame, std::move(in.reason)));
     } else if (in.lane && in.posted) {
       serve(*in.lane);
     } else if (in.lane && in.lane->posted.empty()) {

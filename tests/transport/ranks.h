@@ -13,6 +13,7 @@
 
 #include "ripieno/transport/mpi/endpoint.h"
 #include "ripieno/transport/shared/endpoint.h"
+#include "ripieno/transport/simulated/linked_network.h"
 #include "ripieno/transport/tcp/endpoint.h"
 #include "tests/transport/own_mpi.h"
 #include "tests/transport/own_transport.h"
@@ -47,13 +48,14 @@ inline transport::PeerSockets sockets_of(Runtime& runtime, const std::vector<int
 }
 
 /// How the ranks of a test reach each other: TCP alone, shared memory where they can, a transport that was added, or
-/// MPI (an MPI of the test's own: own_mpi.h).
-enum class Way : std::uint8_t { tcp, shared, own, mpi };
+/// MPI (an MPI of the test's own: own_mpi.h); or links in virtual time, where no rank may block its thread.
+enum class Way : std::uint8_t { tcp, shared, own, mpi, virtual_links };
 inline constexpr Way every_way[]{Way::tcp, Way::shared, Way::own, Way::mpi};
+inline constexpr Way every_way_and_time[]{Way::tcp, Way::shared, Way::own, Way::mpi, Way::virtual_links};
 
 /// As tests by every way are named.
 inline std::string way_of(const ::testing::TestParamInfo<Way>& info) {
-  constexpr const char* names[]{"Tcp", "SharedMemory", "OwnTransport", "Mpi"};
+  constexpr const char* names[]{"Tcp", "SharedMemory", "OwnTransport", "Mpi", "VirtualLinks"};
   return names[static_cast<std::size_t>(info.param)];
 }
 
@@ -102,10 +104,38 @@ inline void close_together(std::vector<std::shared_ptr<transport::Endpoint>>& en
   for (auto& thread : threads) thread.join();
 }
 
+/// A body's end in virtual time.
+inline Task<> note_end(Body body, std::shared_ptr<transport::Endpoint>* endpoint, Outcome* outcome, bool leaves) {
+  try {
+    Task<> running = body(endpoint->get());
+    co_await std::move(running);
+  } catch (const Error& error) {
+    *outcome = {error.what(), error.kind()};
+  }
+  if (leaves) endpoint->reset();
+}
+
+/// run_ranks() in virtual time.
+inline std::vector<Outcome> run_virtually(const std::vector<Body>& bodies, transport::LinkOptions link, bool leave,
+                                          std::uint64_t seed = 0) {
+  const std::unique_ptr<Runtime> runtime = virtual_runtime(seed);
+  transport::LinkedNetworkOptions options;
+  options.link = link;
+  transport::LinkedNetwork network(*runtime, static_cast<int>(bodies.size()), options);
+  std::vector<Outcome> outcomes(bodies.size());
+  std::vector<std::shared_ptr<transport::Endpoint>> endpoints(bodies.size());
+  for (std::size_t rank = 0; rank < bodies.size(); ++rank) endpoints[rank] = network.endpoint(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < bodies.size(); ++rank)
+    runtime->spawn(text("rank ", rank), note_end(bodies[rank], &endpoints[rank], &outcomes[rank], leave));
+  runtime->run();
+  return outcomes;
+}
+
 /// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
 /// are through, unless `leave` says so. `connections`: where bodies find what connect_all() has made.
 inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transport::SharedOptions options = {},
                                       bool leave = false, std::vector<std::vector<int>>* connections = nullptr) {
+  if (way == Way::virtual_links) return run_virtually(bodies, options.link, leave);
   const int ranks = static_cast<int>(bodies.size());
   const auto fds = connect_all(ranks);
   if (connections) *connections = fds;

@@ -48,7 +48,7 @@ Body goes_after(int rounds, Sums* sums) {
 }
 
 class Survivors : public ::testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(By, Survivors, ::testing::Values(Way::tcp, Way::shared, Way::own), way_of);
+INSTANTIATE_TEST_SUITE_P(By, Survivors, ::testing::Values(Way::tcp, Way::shared, Way::own, Way::virtual_links), way_of);
 
 constexpr int long_enough = 30;  // sums after the last loss, for ranks that must see all losses
 

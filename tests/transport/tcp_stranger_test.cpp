@@ -68,9 +68,10 @@ TEST(TcpStranger, HeadersAreCheckedBeforeAnythingIsAllocated) {
 }
 
 TEST(TcpStranger, WhatTellsOfAnAbortIsChecked) {
-  auto raw = [](const Abort& abort, std::uint32_t epoch, std::uint64_t payload) {
+  auto raw = [](const Abort& abort, std::uint32_t epoch, std::uint64_t payload, std::uint64_t loss = 0) {
     Frame frame = make_frame(abort, epoch);
     frame.payload = payload;
+    frame.count = loss;
     const FrameBytes header = encode(frame);
     std::vector<std::byte> bytes(header.begin(), header.end());
     const auto reason = std::as_bytes(std::span(abort.reason));
@@ -82,9 +83,12 @@ TEST(TcpStranger, WhatTellsOfAnAbortIsChecked) {
     bytes.insert(bytes.end(), trailer.begin(), trailer.end());
     return bytes;
   };
-  const Abort abort{0, nullptr, 3, "a \x1b[31mred\nreason"};
+  const Abort abort{0, nullptr, 3, "a \x1b[31mred\nreason", {}};
   EXPECT_EQ(receive_from(raw(abort, 0, abort.reason.size())).error, "rank 0: rank 3 gave up: a  [31mred reason");
   EXPECT_EQ(receive_from(raw(abort, 0, most_reason + 1)).kind, ErrorKind::mismatch);
+  for (const std::uint64_t loss : {std::uint64_t{5}, std::uint64_t{5} << 32, ~std::uint64_t{0}}) {  // nobody is lost so
+    EXPECT_EQ(receive_from(raw(abort, 0, abort.reason.size(), loss)).kind, ErrorKind::mismatch) << loss;
+  }
   EXPECT_NE(receive_from(raw(abort, 7, abort.reason.size())).error.find("rank 0 is in epoch 0, but rank 1 sent"),
             std::string::npos);
 }

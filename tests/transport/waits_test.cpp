@@ -53,7 +53,7 @@ TEST(FindHang, FollowsChainsToTheirEnd) {
 
 TEST(FindHang, ItsErrorNamesTheCulpritsFirst) {
   const auto words = [](const Hang& hang) {
-    return gave_up_because_of(hang, 0, std::chrono::seconds(3), "waiting for ring");
+    return std::string(gave_up_because_of(hang, 0, std::chrono::seconds(3), "waiting for ring").what());
   };
   EXPECT_EQ(words({{2}, "rank 0 waits for 1, 1 for 2, 2 does not answer"}),
             "rank 0: gave up on rank 2 after 3 s of waiting for ring: rank 0 waits for 1, 1 for 2, 2 does not answer");

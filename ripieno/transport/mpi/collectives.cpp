@@ -306,7 +306,7 @@ void MpiCollectives::look() {
   } else if (const auto parted = this->parted()) {
     end_all(parted);
   } else if (alone_ && now - *alone_ > grace) {
-    end_all(error(ErrorKind::peer, "a rank no longer takes part in it"));
+    end_all(error(ErrorKind::peer, "a rank no longer takes part in it", Loss{}));
     last_look_ = now + MpiHub::telling;
   } else if (now - since > options_.timeout && !is_asking_) {
     find_hang(since);
@@ -325,7 +325,7 @@ void MpiCollectives::find_hang(Duration since) {
                                  : self->under_way_.front()->since == since;
     if (self->error_ || !still_waits) return;
     const std::string why = text("it has not ended within ", seconds(self->options_.timeout), " s");
-    self->end_all(self->error(ErrorKind::peer, hang.known.empty() ? why : why + ": " + hang.known));
+    self->end_all(self->error(ErrorKind::peer, hang.known.empty() ? why : why + ": " + hang.known, loss_by(hang)));
   };
   const auto inquiry = aborts_->inquiry();
   inquiry ? inquiry->ask(options_.timeout, found) : found({});
@@ -360,8 +360,8 @@ std::string MpiCollectives::gave_up_on(const std::string& why) const {
               " of those that each bucket has (exchange.bucket_mb): ", why);
 }
 
-std::exception_ptr MpiCollectives::error(ErrorKind kind, const std::string& why) const {
-  return std::make_exception_ptr(Error(kind, text("rank ", rank_, ": ", gave_up_on(why))));
+std::exception_ptr MpiCollectives::error(ErrorKind kind, const std::string& why, std::optional<Loss> loss) const {
+  return std::make_exception_ptr(Error(kind, text("rank ", rank_, ": ", gave_up_on(why)), loss));
 }
 
 }  // namespace ripieno::transport

@@ -104,7 +104,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   void find_hang(Duration since);
   void end_all(std::exception_ptr error);
   std::string gave_up_on(const std::string& why) const;
-  std::exception_ptr error(ErrorKind kind, const std::string& why) const;
+  std::exception_ptr error(ErrorKind kind, const std::string& why, std::optional<Loss> loss = std::nullopt) const;
   int ranks() const { return static_cast<int>(links_.size()); }
   int previous() const { return (rank_ + ranks() - 1) % ranks(); }
 

@@ -15,7 +15,7 @@ int payload_tag(std::uint32_t number) {
 }
 
 /// Of which send() says more.
-std::exception_ptr link_end() { return std::make_exception_ptr(Error(ErrorKind::peer, "the link has ended")); }
+std::exception_ptr link_end() { return std::make_exception_ptr(Error(Loss{}, "the link has ended")); }
 
 /// A copy of the bytes; zeros where they have no data.
 void copy(ConstBytes from, std::byte* into) {
@@ -151,8 +151,8 @@ void MpiLink::take(const Frame& frame, ConstBytes with, int tag) {
   if (ended()) return drop_payload(frame, tag);
   check_epoch(frame);
   if (frame.kind == FrameKind::abort) {
-    const std::string reason(reinterpret_cast<const char*>(with.data()), with.size());
-    return aborts_->hear(frame.channel.scope, peer_, static_cast<int>(frame.channel.id), reason);
+    std::string reason(reinterpret_cast<const char*>(with.data()), with.size());
+    return aborts_->hear(peer_, abort_in(frame, std::move(reason)));
   }
   if (aborted(frame.channel.scope)) return drop_payload(frame, tag);
   Lane& lane = admit(frame);

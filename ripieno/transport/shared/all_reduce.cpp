@@ -176,8 +176,9 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
       numbers.emplace_back(data, own.count, own.type);
     } catch (const Error& error) {
       const auto kind = error.kind() == ErrorKind::mismatch ? ErrorKind::mismatch : ErrorKind::peer;
-      const auto wrong = std::make_exception_ptr(
-          Error(kind, text("rank ", rank_, ": lost rank ", peer.rank, " (", error.what(), ") in ", describe(message))));
+      const std::string why =
+          text("rank ", rank_, ": lost rank ", peer.rank, " (", error.what(), ") in ", describe(message));
+      const auto wrong = std::make_exception_ptr(Error(kind, why, Loss{peer.rank, Lost::ended}));
       give_up(wrong);
       std::rethrow_exception(wrong);
     }
@@ -234,8 +235,7 @@ void SharedAllReduce::find_losses() {
           reached(peer, waiting->slot, waiting->target)) {
         continue;
       }
-      const std::exception_ptr lost = peer.link->end_of(waiting->message);
-      return stop({0, lost, rank_, reason_of(lost, rank_)});
+      return stop(own_abort(0, peer.link->end_of(waiting->message), rank_));
     }
   }
 }
@@ -249,8 +249,9 @@ bool SharedAllReduce::has_stopped() {
   if (error_) return true;
   for (const Peer& peer : peers_) {
     if (peer.stop->stopped.load(std::memory_order_seq_cst) == 0) continue;
-    const std::string reason(peer.stop->reason.data(), std::min<std::size_t>(peer.stop->bytes, most_reason));
-    stop({0, gave_up(rank_, peer.stop->origin, reason), peer.stop->origin, reason});
+    Abort heard = peer.stop->abort();
+    heard.error = gave_up(rank_, heard);
+    stop(heard);
     return true;
   }
   return false;
@@ -313,7 +314,7 @@ void SharedAllReduce::find_mismatches() {
 }
 
 void SharedAllReduce::give_up(std::exception_ptr error) {
-  stop({0, error, rank_, reason_of(error, rank_)});
+  stop(own_abort(0, error, rank_));
   revoke(error);
   for (Peer& peer : peers_) peer.link->give_up(0, error);
 }
@@ -329,13 +330,22 @@ void SharedAllReduce::end_complete() {
   });
 }
 
+void AllReduceStop::set(const Abort& abort) {
+  announced = encode(make_frame(abort, 0));
+  abort.reason.copy(reason.data(), reason.size());
+}
+
+Abort AllReduceStop::abort() const {
+  const Frame frame = decode(announced).value_or(Frame());
+  return abort_in(frame, std::string(reason.data(), std::min<std::size_t>(frame.payload, reason.size())));
+}
+
 void SharedAllReduce::stop(const Abort& abort) {
   if (error_) return;
   end_complete();
   error_ = abort.error;
   auto* own = reinterpret_cast<AllReduceStop*>(slots_ + all_reduce_slots);
-  own->origin = abort.origin;
-  own->bytes = static_cast<std::uint32_t>(abort.reason.copy(own->reason.data(), own->reason.size()));
+  own->set(abort);
   own->stopped.store(1, std::memory_order_seq_cst);
   for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
 }
@@ -380,8 +390,7 @@ void SharedAllReduce::give_up_on(const std::shared_ptr<Waiting>& call, const Han
   is_asking_ = false;
   if (error_ || std::find(waiting_.begin(), waiting_.end(), call) == waiting_.end()) return watch();
   give_up(std::make_exception_ptr(
-      Error(ErrorKind::peer,
-            gave_up_because_of(hang, rank_, options_.timeout, "waiting for " + transport::describe(call->message)))));
+      gave_up_because_of(hang, rank_, options_.timeout, "waiting for " + transport::describe(call->message))));
 }
 
 }  // namespace ripieno::transport

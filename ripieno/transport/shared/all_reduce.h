@@ -42,9 +42,12 @@ static_assert(sizeof(AllReduceSlot) == line_bytes);
 /// Whether a rank has stopped, and why; that rank alone writes it.
 struct alignas(line_bytes) AllReduceStop {
   std::atomic<std::uint32_t> stopped{0};
-  std::int32_t origin = 0;  ///< the rank that stopped first
-  std::uint32_t bytes = 0;  ///< of the reason
+  FrameBytes announced{};  ///< as over a connection
   std::array<char, most_reason> reason{};
+
+  void set(const Abort& abort);
+  /// Without an error yet.
+  Abort abort() const;
 };
 
 /// The number of channels of every purpose that have a slot. Unused slots are never backed by memory.

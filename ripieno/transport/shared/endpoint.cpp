@@ -103,12 +103,13 @@ struct Talk {
   }
   void check(int peer, asio::error_code error) const {
     if (late) {
-      fail(ErrorKind::peer, "rank ", rank, ": gave up on rank ", peer, " after ", seconds(timeout),
+      fail(Loss{peer, Lost::silent}, "rank ", rank, ": gave up on rank ", peer, " after ", seconds(timeout),
            " s of agreeing on how to reach it");
     }
     if (error) {
       const std::string why = error == asio::error::eof ? "connection closed" : error.message();
-      fail(ErrorKind::peer, "rank ", rank, ": lost rank ", peer, " (", why, ") while agreeing on how to reach it");
+      fail(Loss{peer, Lost::ended}, "rank ", rank, ": lost rank ", peer, " (", why,
+           ") while agreeing on how to reach it");
     }
   }
 

@@ -94,7 +94,7 @@ void SharedLink::finish() {
   Incoming in = std::move(*incoming_);
   incoming_.reset();
   if (in.frame.kind == FrameKind::abort) {
-    aborts_->hear(in.frame.channel.scope, peer_, static_cast<int>(in.frame.channel.id), in.reason);
+    aborts_->hear(peer_, abort_in(in.frame, std::move(in.reason)));
   } else if (!in.lane) {
     return;
   } else if (in.posted) {

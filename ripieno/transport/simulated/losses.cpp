@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ripieno/transport/aborts.h"
 #include "ripieno/transport/simulated/state.h"
 
 namespace ripieno::transport::simulation {
@@ -8,7 +9,7 @@ namespace {
 constexpr Duration end_of_time = std::chrono::hours(100 * 24);  // picoseconds end at 106 days
 
 std::exception_ptr peer_lost(int rank, int peer) {
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": lost rank ", peer)));
+  return std::make_exception_ptr(Error(Loss{peer, Lost::ended}, text("rank ", rank, ": lost rank ", peer)));
 }
 
 bool is_peer_error(const std::exception_ptr& error) {
@@ -68,12 +69,13 @@ void State::abort(int rank, Scope scope, const std::vector<int>& members, std::e
   end_scope(rank, scope, error);
   post_ready();
   const auto why = std::make_shared<const std::string>(text("rank ", rank, " gave up: ", message_of(error)));
+  const Loss loss = passed_on(loss_of(error), rank);
   for (const int member : members) {
     if (member == rank) continue;
     const Lane& way = lane(rank, member);
-    runtime.call_at(runtime.now() + link(way).latency, [self = shared_from_this(), member, scope, why] {
+    runtime.call_at(runtime.now() + link(way).latency, [self = shared_from_this(), member, scope, why, loss] {
       if (self->closed || self->at(member).killed) return;
-      const auto told = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", member, ": ", *why)));
+      const auto told = std::make_exception_ptr(Error(loss, text("rank ", member, ": ", *why)));
       if (self->add_abort(member, scope, told)) self->end_scope(member, scope, told);
       self->post_ready();
     });
@@ -133,7 +135,7 @@ bool State::is_lost(int rank) const { return std::find(lost.begin(), lost.end(),
 void State::kill(int rank) {
   require(options.turn_bytes == 0, "rank ", rank, " dies on a network whose messages take turns");
   if (at(rank).killed) return;
-  const auto killed = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was killed")));
+  const auto killed = std::make_exception_ptr(Error(Loss{rank, Lost::ended}, text("rank ", rank, " was killed")));
   at(rank).killed = killed;
   at(rank).is_unharmed = false;
   for (Stream* const stream : at(rank).streams) {

@@ -63,7 +63,7 @@ Task<bool> TcpLink::hear(Frame frame) {
   co_await read(into);
   if (!ended()) co_await check(frame);
   if (ended()) co_return false;
-  aborts_->hear(frame.channel.scope, peer_, static_cast<int>(frame.channel.id), reason);
+  aborts_->hear(peer_, abort_in(frame, std::move(reason)));
   co_return true;
 }
 
