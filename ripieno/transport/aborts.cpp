@@ -61,6 +61,10 @@ void Aborts::hear(int peer, Abort heard) {
     if (const auto inquiry = inquiry_.lock()) inquiry->hear(peer, heard.reason);
     return;
   }
+  if (heard.scope == views_scope) {
+    if (views_) views_(peer, heard.reason);
+    return;
+  }
   heard.reason.resize(std::min(heard.reason.size(), most_reason));
   heard.error = gave_up(rank_, heard);
   if (!find(heard.scope)) end(heard);

@@ -1,5 +1,6 @@
-// Records which scopes of an endpoint have ended (Endpoint::abort), and why. The endpoint's links and engine share it.
-// Notes of an inquiry (inquiry.h) travel in the same frames.
+// Records which scopes of an endpoint have ended (Endpoint::abort), and why, and who is told of peers whose links have
+// ended. The endpoint's links and engine share it. Notes travel in the same frames: those of an inquiry (inquiry.h),
+// and of views (membership/view_keeper.h).
 #pragma once
 
 #include <exception>
@@ -28,8 +29,9 @@ struct Abort {
 /// The most bytes of a reason.
 inline constexpr std::size_t most_reason = 1000;
 
-/// What is told in this scope, of no communicator, ends nothing: it is a note of an inquiry.
+/// What is told in these scopes, of no communicator, ends nothing: it is a note, of an inquiry or of views.
 inline constexpr Scope notes_scope = 0x6574'6f6e;  // "note"
+inline constexpr Scope views_scope = 0x7377'6569;  // "iews"
 
 class Inquiry;
 
@@ -67,6 +69,15 @@ class Aborts {
   /// Null: nobody does.
   std::shared_ptr<Inquiry> inquiry() const { return inquiry_.lock(); }
 
+  using NoteListener = std::function<void(int peer, std::string_view note)>;
+  /// Who gets notes of views. Until then they are dropped.
+  void listen_to_views(NoteListener listener) { views_ = std::move(listener); }
+  /// From now on called with each peer whose link ends, or has been given up.
+  void watch_ends(std::function<void(int peer)> watcher) { end_watchers_.push_back(std::move(watcher)); }
+  void link_ended(int peer) {
+    for (const auto& watcher : end_watchers_) watcher(peer);
+  }
+
   /// Ends the scope because `peer` says that rank `origin` gave up; or takes a note of `peer`'s. Needs no error.
   void hear(int peer, Abort heard);
   /// Whether `peer` still has to be told that the scope has ended. Marks it as told.
@@ -83,6 +94,8 @@ class Aborts {
   std::map<Scope, Ended> ended_;
   std::vector<Watcher> watchers_;
   std::weak_ptr<Inquiry> inquiry_;
+  NoteListener views_;
+  std::vector<std::function<void(int peer)>> end_watchers_;
 };
 
 }  // namespace ripieno::transport

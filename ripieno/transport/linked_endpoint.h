@@ -69,6 +69,15 @@ class LinkedEndpoint : public Endpoint {
     aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
   }
 
+  /// A note of views (membership/view_keeper.h), which may be lost with the link.
+  void tell_of_views(int peer, const std::string& note) {
+    const auto& link = links_.at(static_cast<std::size_t>(peer));
+    if (link && !link->has_ended()) link->tell({views_scope, nullptr, rank_, note, {}});
+  }
+  void listen_to_views(Aborts::NoteListener listener) { aborts_->listen_to_views(std::move(listener)); }
+  /// From now on calls `watcher` with each peer whose link ends.
+  void watch_ends(std::function<void(int peer)> watcher) { aborts_->watch_ends(std::move(watcher)); }
+
   void find_hang(Duration waited, std::function<void(const Hang&)> found) override {
     inquiry_->ask(waited, std::move(found));
   }

@@ -76,6 +76,7 @@ void PeerLink::lose(const std::string& why) {
   lost_ = why;
   hang_up();
   fail_pending();
+  aborts_->link_ended(peer_);
 }
 
 void PeerLink::revoke(std::exception_ptr error) {
@@ -83,6 +84,7 @@ void PeerLink::revoke(std::exception_ptr error) {
   error_ = error;
   hang_up();
   fail_pending();
+  aborts_->link_ended(peer_);
 }
 
 void PeerLink::give_up(Scope scope, std::exception_ptr error) {
@@ -93,6 +95,7 @@ void PeerLink::give_up(Scope scope, std::exception_ptr error) {
   error_ = error;
   say_farewell();
   fail_pending();
+  aborts_->link_ended(peer_);
 }
 
 void PeerLink::fail_pending() {

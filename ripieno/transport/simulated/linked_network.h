@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "ripieno/transport/link_model.h"
-#include "ripieno/transport/link_options.h"
+#include "ripieno/transport/linked_endpoint.h"
 #include "ripieno/transport/network.h"
 
 namespace ripieno::transport {
@@ -26,7 +26,8 @@ class LinkedNetwork final : public Network {
   ~LinkedNetwork() override;
 
   /// Once for each rank, before any of them is used.
-  std::shared_ptr<Endpoint> endpoint(int rank) override;
+  std::shared_ptr<Endpoint> endpoint(int rank) override { return linked(rank); }
+  std::shared_ptr<LinkedEndpoint> linked(int rank);
 
   /// The rank's process ends. Its operations fail with Error(peer) "rank 3 was killed"; its peers lose it once what it
   /// has sent has arrived.
@@ -34,6 +35,8 @@ class LinkedNetwork final : public Network {
   /// kill() by its next message but `messages`.
   void kill_at_message(int rank, std::uint64_t messages);
   bool dead(int rank) const override;
+  /// From now on called with each rank that is killed, at that moment: as a launcher learns of it.
+  void watch_deaths(std::function<void(int rank)> watcher);
   /// The messages that the rank has sent so far, aborts and notes included.
   std::uint64_t sent(int rank) const;
 

@@ -20,7 +20,7 @@ VirtualWorld::VirtualWorld(Runtime& runtime, int ranks, LinkedNetworkOptions opt
       places_(static_cast<std::size_t>(ranks)),
       ways_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 
-std::shared_ptr<Endpoint> VirtualWorld::endpoint(int rank) {
+std::shared_ptr<LinkedEndpoint> VirtualWorld::endpoint(int rank) {
   Place& own = place(rank);
   require(!own.aborts, "rank ", rank, " has an endpoint already");
   own.aborts = std::make_shared<Aborts>(rank);
@@ -103,6 +103,7 @@ void VirtualWorld::kill(int rank) {
   for (int peer = 0; peer < ranks(); ++peer) {
     if (const auto link = peer == rank ? nullptr : this->link(rank, peer)) link->revoke(killed(rank));
   }
+  if (watcher_) watcher_(rank);
 }
 
 void VirtualWorld::stall(int rank, Duration how_long) {
@@ -115,9 +116,10 @@ void VirtualWorld::close() { is_closed_ = true; }
 LinkedNetwork::LinkedNetwork(Runtime& runtime, int ranks, LinkedNetworkOptions options)
     : world_(std::make_shared<VirtualWorld>(runtime, ranks, options)) {}
 LinkedNetwork::~LinkedNetwork() { world_->close(); }
-std::shared_ptr<Endpoint> LinkedNetwork::endpoint(int rank) { return world_->endpoint(rank); }
+std::shared_ptr<LinkedEndpoint> LinkedNetwork::linked(int rank) { return world_->endpoint(rank); }
 void LinkedNetwork::kill(int rank) { world_->kill(rank); }
 void LinkedNetwork::kill_at_message(int rank, std::uint64_t messages) { world_->kill_at_message(rank, messages); }
+void LinkedNetwork::watch_deaths(std::function<void(int rank)> watcher) { world_->watch_deaths(std::move(watcher)); }
 bool LinkedNetwork::dead(int rank) const { return world_->is_dead(rank); }
 std::uint64_t LinkedNetwork::sent(int rank) const { return world_->sent(rank); }
 void LinkedNetwork::stall(int rank, Duration how_long) { world_->stall(rank, how_long); }

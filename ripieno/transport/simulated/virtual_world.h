@@ -14,7 +14,7 @@ class VirtualWorld : public std::enable_shared_from_this<VirtualWorld> {
  public:
   VirtualWorld(Runtime& runtime, int ranks, LinkedNetworkOptions options);
 
-  std::shared_ptr<Endpoint> endpoint(int rank);
+  std::shared_ptr<LinkedEndpoint> endpoint(int rank);
   int ranks() const { return static_cast<int>(places_.size()); }
   bool is_dead(int rank) const { return place(rank).is_dead; }
   Duration asleep_until(int rank) const { return place(rank).asleep_until; }
@@ -23,6 +23,7 @@ class VirtualWorld : public std::enable_shared_from_this<VirtualWorld> {
   void kill(int rank);
   void kill_at_message(int rank, std::uint64_t messages) { place(rank).dies_at = place(rank).sent + messages; }
   void stall(int rank, Duration how_long);
+  void watch_deaths(std::function<void(int rank)> watcher) { watcher_ = std::move(watcher); }
   void cut(int from, int to) { way(from, to).is_cut = true; }
   /// Nothing arrives any more.
   void close();
@@ -73,6 +74,7 @@ class VirtualWorld : public std::enable_shared_from_this<VirtualWorld> {
   Random random_;
   std::vector<Place> places_;
   std::vector<Way> ways_;
+  std::function<void(int rank)> watcher_;  // of deaths
   bool is_closed_ = false;
 };
 
