@@ -123,7 +123,7 @@ Added run(std::uint64_t seed, int ranks, int steps) {
   std::set<int> ended;
   for (std::uint64_t i = 0; i < deaths; ++i) {
     const int rank = static_cast<int>(random.below(static_cast<std::uint64_t>(ranks)));
-    if (ended.insert(rank).second) network.kill_at_message(rank, random.below(400));
+    if (ended.insert(rank).second) network.kill_at_message(rank, random.below(120));
   }
   // What a launcher tells of ended processes.
   network.watch_deaths([&](int rank) {
