@@ -84,7 +84,10 @@ void ViewKeeper::lose(int seat) {
 
 void ViewKeeper::died(int seat) { feed({ViewInput::What::died, seat}); }
 
-void ViewKeeper::end() { has_ended_ = true; }
+void ViewKeeper::end() {
+  has_ended_ = true;
+  next_->set();
+}
 
 void ViewKeeper::feed(const ViewInput& input) {
   if (has_ended_) return;
@@ -100,7 +103,7 @@ void ViewKeeper::feed(const ViewInput& input) {
 }
 
 Task<View> ViewKeeper::after(std::shared_ptr<ViewKeeper> keeper, std::uint32_t number) {
-  while (keeper->view().number <= number && !keeper->has_left()) {
+  while (keeper->view().number <= number && !keeper->has_left() && !keeper->has_ended_) {
     const std::shared_ptr<Event> next = keeper->next_;
     co_await next->wait();
   }
@@ -110,6 +113,7 @@ Task<View> ViewKeeper::after(std::shared_ptr<ViewKeeper> keeper, std::uint32_t n
          ": the others go on without it, or it cannot reach as many as would be needed to go on; it was in ",
          describe(keeper->view()));
   }
+  if (keeper->view().number <= number) fail(ErrorKind::peer, "rank ", seat, ": it ends, and waits for no view");
   co_return keeper->view();
 }
 

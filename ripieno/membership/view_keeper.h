@@ -47,13 +47,13 @@ class ViewKeeper : public std::enable_shared_from_this<ViewKeeper> {
   void lose(int seat);
   /// The seat's process has ended, for certain.
   void died(int seat);
-  /// Its own rank ends: it says nothing any more.
+  /// Its own rank ends: it says nothing any more, and who waits for a view gets an error.
   void end();
 
   const View& view() const { return state_.view; }
   bool has_left() const { return state_.has_left; }
 
-  /// The first view after this number. Error(peer), with the loss of this rank itself: it has left.
+  /// The first view after this number. Error(peer): this rank has left, which is the error's loss; or it ends.
   Task<View> after(std::uint32_t number) { return after(shared_from_this(), number); }
 
  private:

@@ -158,10 +158,9 @@ class ViewKeeperWorld {
   Task<> end() {
     for (int seat = 0; seat < size_; ++seat) runtime_->start("leaver", watch(seat), [](std::exception_ptr) {});
     co_await runtime_->sleep(all_ends);
-    for (int seat = 0; seat < size_; ++seat) {
-      if (acts(seat)) place(seat).keeper->end();
-    }
     has_ended_ = true;
+    for (int seat = 0; seat < size_; ++seat) place(seat).keeper->end();
+    co_await runtime_->yield();  // those that wait for views end
   }
   /// A seat that leaves ends, which the others learn.
   Task<> watch(int seat) {
@@ -176,6 +175,7 @@ class ViewKeeperWorld {
         left = std::current_exception();
       }
       if (!left) continue;
+      if (has_ended_ || place(seat).is_dead) co_return;
       note(text("seat ", seat, " leaves"));
       announce(seat);
       co_return;

@@ -97,7 +97,8 @@ class ViewWorlds {
 
   // Steps.
   void say(World& world, int from, const Told& told) {
-    if (told.to != witness_seat && (!is_alive(world, told.to) || (world.cut & pair(from, told.to)) != 0)) return;
+    const bool is_cut = from != witness_seat && told.to != witness_seat && (world.cut & pair(from, told.to)) != 0;
+    if (is_cut || (told.to != witness_seat && !is_alive(world, told.to))) return;
     Id& channel = world.channels[lane(from, told.to)];
     if (told.to != witness_seat && is_void(state(world, told.to), from, messages_[told.message])) return;
     Channel longer = channels_[channel];
