@@ -18,7 +18,8 @@ struct Proof {
 class ViewProof : public ::testing::TestWithParam<Proof> {};
 
 void expect_holds(const Proof& proof) {
-  const testing::Exploration all = testing::ViewWorlds(proof.seats, proof.has_witness, proof.chances).explore();
+  const testing::Exploration all =
+      testing::ViewWorlds(proof.seats, proof.has_witness, proof.chances).explore(proof.worlds);
   std::string trail;
   for (const std::string& what : all.trail) trail += "\n  " + what;
   EXPECT_EQ(all.violation, "") << trail;

@@ -39,8 +39,9 @@ class ViewWorlds {
     require(seats <= most_seats, "a world of ", seats, " seats");
   }
 
-  /// All worlds, from the first view of all seats on; fewer if there is a violation.
-  Exploration explore() {
+  /// All worlds, from the first view of all seats on; fewer if there is a violation. `about`: so many are expected.
+  Exploration explore(std::size_t about) {
+    seen_.reserve(about);
     World world;
     Seats all;
     for (int seat = 0; seat < size_; ++seat) all.push_back(seat);
